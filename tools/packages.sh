@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The one list of Debian packages that Spanker needs, by purpose, and the way to install what is missing of them.
+# Works on Debian 12 and 13 from nothing but git and make.
+#
+#   tools/packages.sh build       what building and `make demo` need
+#   tools/packages.sh test        compilers and analysers of `make check`
+#   tools/packages.sh rigs        systemd, containers and buses that the rigs of `make check` start
+#   tools/packages.sh all         all of these
+#   tools/packages.sh --list SET  only print the names
+set -eu
+
+build='build-essential cmake ninja-build pkg-config ccache
+    libsystemd-dev libnl-3-dev libnl-genl-3-dev
+    libfmt-dev nlohmann-json3-dev libcli11-dev libexpected-dev
+    libgtest-dev libgmock-dev
+    dbus-daemon'
+
+test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 libxml2-utils'
+
+rigs='dbus dbus-bin systemd systemd-container udev util-linux procps'
+
+die() {
+    echo "tools/packages.sh: $*" >&2
+    exit 1
+}
+
+names_of() {
+    case $1 in
+    build) echo "$build" ;;
+    test) echo "$test" ;;
+    rigs) echo "$rigs" ;;
+    all) echo "$build $test $rigs" ;;
+    *) die "unknown set '$1': say build, test, rigs or all" ;;
+    esac
+}
+
+missing_of() {
+    for package in $1; do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=absent
+        [ "$state" = installed ] || echo "$package"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    elif command -v sudo >/dev/null; then
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        die "these packages are missing and neither root nor sudo is at hand; as root, run:
+    apt-get install --no-install-recommends $missing"
+    fi
+}
+
+if [ "${1-}" = --list ]; then
+    # shellcheck disable=SC2086 # one name a line
+    printf '%s\n' $(names_of "${2-all}")
+    exit
+fi
+
+command -v dpkg-query >/dev/null || die "this is no Debian system; install the equivalents of: $(names_of "${1-all}" | tr '\n' ' ')"
+# shellcheck disable=SC2046 # the names become one line
+missing=$(echo $(missing_of "$(names_of "${1-all}")"))
+[ -n "$missing" ] || exit 0
+
+echo "installing: $missing"
+as_root apt-get -qq update
+# shellcheck disable=SC2086 # a list of names
+as_root apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing >/dev/null ||
+    die "apt-get could not install: $missing"
