@@ -18,6 +18,13 @@
 #       A program of `make bench`, in build/bin/bench/NAME, started with the path of the JSON file it is to write.
 include(GoogleTest)
 
+# Paths reach the tests by a forced header and not by -D, so that only the files that use one miss the compiler cache when
+# the tree is cloned to another folder.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_paths.h" CONTENT [[
+#define SPANKER_TEST_DATA "@PROJECT_SOURCE_DIR@/tests/data"
+#define SPANKER_BIN_DIR "@CMAKE_BINARY_DIR@/bin"
+]] @ONLY)
+
 # The areas that bring tests. Each writes tests/<kind>/<area>.cmake and nobody shares a file.
 set(SPANKER_TEST_AREAS timing sim engine core planner lib status backend daemon cli)
 
@@ -43,11 +50,15 @@ function(spanker_test name)
     endif()
     spanker_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} ${main} GTest::gmock Threads::Threads)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
-    target_compile_definitions(${name} PRIVATE
-        SPANKER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-        SPANKER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+    target_compile_options(${name} PRIVATE -include "${PROJECT_BINARY_DIR}/test_paths.h")
 
     cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME kind)
+    foreach(label IN LISTS kind arg_LABELS) # `cmake --build build --target tests-unit` builds what `ctest -L unit` runs
+        if(NOT TARGET tests-${label})
+            add_custom_target(tests-${label})
+        endif()
+        add_dependencies(tests-${label} ${name})
+    endforeach()
     gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
 
     # gtest_discover_tests() flattens lists in PROPERTIES, so ctest reads these from a script of its own.

@@ -37,7 +37,7 @@ names_of() {
 }
 
 missing_of() {
-    for package in $1; do
+    for package in $1; do # split on white space
         state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=absent
         [ "$state" = installed ] || echo "$package"
     done
@@ -55,14 +55,12 @@ as_root() {
 }
 
 if [ "${1-}" = --list ]; then
-    # shellcheck disable=SC2086 # one name a line
-    printf '%s\n' $(names_of "${2-all}")
+    names_of "${2-all}" | xargs -n 1
     exit
 fi
 
 command -v dpkg-query >/dev/null || die "this is no Debian system; install the equivalents of: $(names_of "${1-all}" | tr '\n' ' ')"
-# shellcheck disable=SC2046 # the names become one line
-missing=$(echo $(missing_of "$(names_of "${1-all}")"))
+missing=$(missing_of "$(names_of "${1-all}")" | tr '\n' ' ')
 [ -n "$missing" ] || exit 0
 
 echo "installing: $missing"

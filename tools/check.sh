@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `make check` runs: every rig of the table below, in that order, or only those named on the command line. A rig is
+# a function rig_NAME that logs to build/check/NAME.log and reports with passed(), failed() and skipped(). A rig that
+# cannot run here is skipped with its reason. The last line is `N passed, N failed, N skipped`.
+#
+# What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts) lies outside the clone, in
+# ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
+# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+root=$PWD
+out=$root/build/check
+cache=${SPANKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spanker}
+jobs=${JOBS:-$(nproc)}
+fuzz_seconds=${FUZZ_SECONDS:-10}
+
+export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
+export CCACHE_COMPILERCHECK=content
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=second_deadlock_stack=1
+export CTEST_OUTPUT_ON_FAILURE=1 GTEST_COLOR=no CLICOLOR=0 LC_ALL=C.UTF-8
+
+# rig        what it proves
+table='
+static       formatting, licences, shell scripts, words that may not stand in the tree
+golden       the numeric test vectors agree with the format, derived anew by a second program
+build        everything compiles with gcc, warnings are errors
+unit         unit and contract tests under AddressSanitizer and UBSan
+daemon       the whole daemon on a private bus, plain and under AddressSanitizer and UBSan
+tsan         everything compiles with clang; threaded parts under ThreadSanitizer
+fuzz         a short run of every fuzzer, corpora kept
+tidy         clang-tidy on every product source that changed since its last clean verdict
+install      make install, a client built against the installed library, make uninstall
+service      the installed service under systemd in a container
+'
+
+# --- how a rig reports -------------------------------------------------------------------------------------------------
+
+passed() { count_passed=$((count_passed + ${1:-1})); }
+
+failed() { # NUMBER REASON
+    count_failed=$((count_failed + $1))
+    reasons+=("failed: $2")
+}
+
+skipped() { # NUMBER REASON
+    count_skipped=$((count_skipped + $1))
+    reasons+=("skipped: $2")
+}
+
+# Runs a command as one counted step of a rig.
+step() { # NAME COMMAND...
+    local name=$1
+    shift
+    echo "=== $name: $*"
+    if "$@"; then passed; else failed 1 "$name"; fi
+}
+
+# Takes over `passed|failed|skipped NUMBER REASON` lines of a helper program, whose log has gone to stderr.
+adopt() { # COMMAND...
+    local verdict number reason seen=0
+    while read -r verdict number reason; do
+        case $verdict in
+        passed) passed "$number" ;;
+        failed | skipped) "$verdict" "$number" "$reason" ;;
+        *) continue ;;
+        esac
+        seen=1
+    done < <("$@")
+    [ $seen = 1 ] || failed 1 "$1 gave no verdict"
+}
+
+have() { command -v "$1" >/dev/null; }
+
+# --- builds, each at most once a run -----------------------------------------------------------------------------------
+
+declare -A built
+
+configured() { # NAME CMAKE_ARGUMENTS...
+    local name=$1
+    shift
+    local generator='Unix Makefiles'
+    have ninja && generator=Ninja
+    cmake -S "$root" -B "$out/$name" -G "$generator" -DCMAKE_INSTALL_PREFIX=/usr "$@"
+}
+
+build() { # NAME TARGET CMAKE_ARGUMENTS...
+    local name=$1 target=$2
+    shift 2
+    if [ -z "${built[$name/$target]-}" ]; then
+        built[$name/$target]=1
+        configured "$name" "$@" && cmake --build "$out/$name" --parallel "$jobs" --target "$target" &&
+            built[$name/$target]=0
+    fi
+    [ "${built[$name/$target]}" = 0 ]
+}
+
+build_gcc() { build gcc all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++; }
+build_asan() { build asan all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ -DSPANKER_SANITIZE=address,undefined; }
+build_clang() { build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=thread; }
+build_fuzz() {
+    build fuzz all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=address,undefined \
+        -DSPANKER_FUZZ=ON
+}
+
+# Runs the tests that carry one of the labels and counts them.
+ctest_rig() { # BUILD LABEL_REGEX COMMAND_PREFIX...
+    local name=$1 labels=$2
+    shift 2
+    adopt "$@" python3 tools/rig-ctest.py "$out/$name" "$labels" "$jobs"
+}
+
+# --- the rigs ----------------------------------------------------------------------------------------------------------
+
+rig_static() { adopt tools/rig-static.sh; }
+
+rig_golden() {
+    local program
+    for program in $(git ls-files 'tests/data/*verify*.py'); do
+        step "$program" python3 "$program"
+    done
+    [ -n "${program-}" ] || failed 1 "tests/data has no program that verifies the vectors"
+}
+
+rig_build() { step "gcc build" build_gcc; }
+
+rig_unit() {
+    build_asan || { failed 1 "the sanitized build"; return; }
+    ctest_rig asan '^(unit|contract|fuzz)$'
+}
+
+rig_daemon() {
+    build_gcc || { failed 1 "the gcc build"; return; }
+    ctest_rig gcc '^daemon$'
+    build_asan || { failed 1 "the sanitized build"; return; }
+    ctest_rig asan '^daemon$'
+}
+
+rig_tsan() {
+    have clang++ || { skipped 1 "clang is not installed"; return; }
+    step "clang build" build_clang || return
+    # ThreadSanitizer of these compilers cannot map its shadow under every layout of address-space randomisation.
+    ctest_rig clang '^tsan$' setarch -R
+}
+
+rig_fuzz() {
+    have clang++ || { skipped 1 "clang is not installed"; return; }
+    build_fuzz || { failed 1 "the fuzzing build"; return; }
+    adopt tools/rig-fuzz.sh "$out/fuzz" "$cache/corpus" "$fuzz_seconds" "$jobs"
+}
+
+rig_tidy() {
+    have clang-tidy || { skipped 1 "clang-tidy is not installed"; return; }
+    build_clang || { failed 1 "the clang build"; return; }
+    adopt python3 tools/rig-tidy.py "$out/clang" "$cache/tidy" "$jobs"
+}
+
+rig_install() {
+    build_gcc || { failed 1 "the gcc build"; return; }
+    adopt tools/rig-install.sh "$out/gcc" "$out/install"
+}
+
+rig_service() {
+    build_gcc || { failed 1 "the gcc build"; return; }
+    adopt tests/service/run-rig.sh "$out/gcc" "$out/service"
+}
+
+# --- running them ------------------------------------------------------------------------------------------------------
+
+duration() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+run_rig() { # NAME DESCRIPTION
+    local name=$1 log=$out/$1.log started=$SECONDS verdict=ok reason
+    count_passed=0 count_failed=0 count_skipped=0 reasons=()
+    printf '%-9s %s\n' "$name" "$2"
+    "rig_$name" >"$log" 2>&1
+    if [ $((count_passed + count_failed + count_skipped)) = 0 ]; then
+        failed 1 "the rig ran nothing"
+    fi
+    [ "$count_failed" = 0 ] || verdict=FAILED
+    [ "$count_passed$count_failed" != 00 ] || verdict=skipped
+    total_passed=$((total_passed + count_passed))
+    total_failed=$((total_failed + count_failed))
+    total_skipped=$((total_skipped + count_skipped))
+
+    local line
+    line=$(printf '%-9s %-8s %6d passed %4d failed %4d skipped  %6s' "$name" "$verdict" "$count_passed" "$count_failed" \
+        "$count_skipped" "$(duration $((SECONDS - started)))")
+    summary+=("$line")
+    printf '%s\n' "$line"
+    for reason in "${reasons[@]+"${reasons[@]}"}"; do
+        summary+=("          $reason")
+        printf '          %s\n' "$reason"
+    done
+    if [ "$count_failed" != 0 ]; then
+        printf -- '--- the end of %s ---\n' "${log#"$root"/}"
+        tail -n 60 "$log"
+        printf -- '---\n'
+    fi
+}
+
+main() {
+    local names name description
+    total_passed=0 total_failed=0 total_skipped=0 summary=()
+    mkdir -p "$out" "$cache" || exit 1
+    names=" ${*:-$(awk '{print $1}' <<<"$table" | xargs)} "
+    for name in $names; do
+        declare -F "rig_$name" >/dev/null ||
+            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table" | xargs)" >&2; exit 2; }
+    done
+    while read -r name description; do
+        [ -n "$name" ] || continue
+        [[ $names == *" $name "* ]] && run_rig "$name" "$description"
+    done <<<"$table"
+
+    printf '\nsummary (%s, %s jobs, %s in all)\n' "$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME-}")" "$jobs" \
+        "$(duration $SECONDS)"
+    printf '%s\n' "${summary[@]}"
+    printf '\n%d passed, %d failed, %d skipped\n' "$total_passed" "$total_failed" "$total_skipped"
+    [ "$total_failed" = 0 ] && [ "$total_passed" -gt 0 ]
+}
+
+main "$@"
