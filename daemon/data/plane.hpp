@@ -14,20 +14,26 @@
 //   that named it; also for refused arguments, at session end and in stop().
 // - dispatch() is to be called when fd() is readable.
 // - Handles are per session, never 0, never reused while the session lives.
-// - A session that misbehaves or loses its last card is closed by the plane:
-//   on_session_closed says why; destroy_session() is not needed afterwards.
+// - A session that misbehaves (hostile ring, operand pages that vanish) is
+//   closed by the plane: on_session_closed says why, and destroy_session() is
+//   not needed afterwards.
+// - Card memory does not survive a card: tensors and weights of a card that
+//   was reset answer CARD_RESET, of one that is gone CARD_LOST, for good; buffers stay,
+//   and new requests use the cards that are left.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
 #include "daemon/backend.hpp"
+#include "daemon/collective/plan.hpp"
 #include "daemon/error.hpp"
+#include "daemon/topology.hpp"
 #include "daemon/unique_fd.hpp"
 #include "uapi/spanker_session.h"
 
@@ -94,19 +100,17 @@ struct tensor_options {
     std::vector<std::uint64_t> shape;  // 1 or 2 dimensions
 };
 
-enum class sharding : std::uint8_t { automatic, rows, k, whole };
-const char* sharding_name(sharding how);
-
 struct weights_options {
     std::uint64_t n_out = 0, k = 0;  // k a multiple of 256
     std::uint64_t offset = 0;        // of the first block in the file
-    sharding how = sharding::automatic;
-    bool seal = false;  // insist on F_SEAL_WRITE: hash first, skip a resident upload
+    std::optional<collective::sharding> how;  // nothing: the planner chooses
+    bool chainable = false;  // cut rows in 256s, so that Y can be a k_shard tensor
+    bool seal = false;       // insist on F_SEAL_WRITE: hash first, skip a resident upload
 };
 
 struct weights_info {
     std::uint64_t handle = 0;
-    sharding how = sharding::whole;
+    collective::sharding how = collective::sharding::whole;
     std::uint64_t bytes = 0;
     bool resident = false;      // the cards had them already
     std::string hash;           // hex, of the blocks
@@ -126,20 +130,6 @@ struct entry_result {
     std::string message;
 };
 
-// One link of the fabric that is UP; a is the lower card (then port).
-struct fabric_link {
-    std::uint32_t card_a, port_a, card_b, port_b;
-    std::uint32_t lanes;
-    std::uint64_t bytes_per_s;  // payload, per direction
-};
-
-// What the planner may use. A new generation drops cached plans.
-struct fabric_snapshot {
-    std::uint64_t generation = 0;
-    std::vector<std::uint32_t> cards;  // that are ready
-    std::vector<fabric_link> links;
-};
-
 class plane {
 public:
     struct handlers {
@@ -156,10 +146,16 @@ public:
     virtual void dispatch() = 0;
 
     // ---- cards ----
-    virtual void set_topology(fabric_snapshot snapshot) = 0;
+    // What the planner may use: ready cards, links that are up. A new generation
+    // drops cached plans; cards that are new and ready are opened.
+    virtual void set_topology(std::shared_ptr<const topology_snapshot> snapshot) = 0;
     // From event_card_*: SPANKER_CARD_*. RESETTING, DEAD and GONE end what is in
     // flight there by name; READY opens the card again.
     virtual void card_changed(std::uint32_t card, std::uint32_t state) = 0;
+
+    // After an admin verb of the backend (link_train, card_reset...): simulated cards
+    // have work to do.
+    virtual void kick() = 0;
 
     // ---- sessions ----
     virtual result<session_fds> create_session(const session_options& options) = 0;
