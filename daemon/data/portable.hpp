@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The portable form of requests: a dict of keys and values (dict.hpp), turned
-// into ring entries and back. Knows no bus, so it can be fuzzed. Unknown keys,
-// wrong types and missing ones are INVALID and named.
+// The portable form of requests: options as plain keys and values, as they
+// come from D-Bus a{sv}, turned into ring entries and back. Knows no bus, so
+// it can be fuzzed. Unknown keys, wrong types, keys given twice and missing
+// ones are INVALID and named.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "daemon/data/plane.hpp"
-#include "daemon/dict.hpp"
 
 namespace spanker::daemon {
+
+// D-Bus y q u t (and non-negative n i x) arrive as uint64, au and at as vector.
+using option_value =
+    std::variant<std::uint64_t, bool, double, std::string, std::vector<std::uint64_t>>;
+
+struct option {
+    std::string key;
+    option_value value;
+};
+using options = std::vector<option>;
 
 // SPANKER_SOP_* by name: "nop", "matmul", "all_reduce", "all_gather",
 // "broadcast", "write_tensor", "read_tensor", "cancel".
@@ -38,20 +51,20 @@ const char* algorithm_name(std::uint32_t algorithm);
 //   write_tensor, read_tensor: tensor t, buffer t, tensor_offset t, buffer_offset t, bytes t, rank t
 //   cancel:   target t (user_data of the entries to cancel)
 // *_kind is "buffer" (default) or "tensor".
-result<spanker_sqe> parse_request(const dict& from, std::uint64_t now_ns);
-result<spanker_sqe> parse_request(std::uint8_t op, const dict& from, std::uint64_t now_ns);
+result<spanker_sqe> parse_request(const options& from, std::uint64_t now_ns);
+result<spanker_sqe> parse_request(std::uint8_t op, const options& from, std::uint64_t now_ns);
 
 // LoadWeights: format s "q4_k", n_out t, k t, offset t, sharding s, chainable b, seal b.
-result<weights_options> parse_weights(const dict& from);
+result<weights_options> parse_weights(const options& from);
 // OpenSession: cards au, sq_entries u, arena_bytes t.
-result<session_options> parse_session(const dict& from);
+result<session_options> parse_session(const options& from);
 // For calls that take no options yet.
-result<void> parse_none(const dict& from);
+result<void> parse_none(const options& from);
 
 // What a reply says: on success algorithm s, device_ns t, predicted_ns t, bound_ns t, user_data t;
 // with an error also errno t (positive), error s, message s, card t, link s, card_status s.
-dict describe_result(const entry_result& result);
+options describe_result(const entry_result& result);
 // resident b, sharding s, bytes t, hash s, cards at.
-dict describe_weights(const weights_info& info);
+options describe_weights(const weights_info& info);
 
 }  // namespace spanker::daemon
