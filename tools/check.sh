@@ -74,6 +74,8 @@ adopt() { # COMMAND...
     [ $seen = 1 ] || failed 1 "$1 gave no verdict"
 }
 
+distribution() { (. /etc/os-release && echo "$ID-$VERSION_ID"); }
+
 have() { command -v "$1" >/dev/null; }
 
 # --- builds, each at most once a run -----------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ rig_install() {
 
 rig_service() {
     build_gcc || { failed 1 "the gcc build"; return; }
-    adopt tests/service/run-rig.sh "$out/gcc" "$out/service"
+    adopt tests/service/run-rig.sh "$out/gcc" "$out/service" "$cache/packages/$(distribution)"
 }
 
 # --- running them ------------------------------------------------------------------------------------------------------

@@ -239,6 +239,7 @@ set_up() {
 
 main() {
     local number=0 name details
+    echo "# bus: $(systemctl show --value --property=Id dbus.service)" >&3
     echo "1..${#tests[@]}" >&3
     set_up || echo "# set-up failed" >&3
     for name in "${tests[@]}"; do

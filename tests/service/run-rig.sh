@@ -4,12 +4,15 @@
 # The service rig: boots this machine's own system, with Spanker installed on top, in a container and runs
 # container-test.sh there as a service.
 #
-#   run-rig.sh BUILD OUT
+#   run-rig.sh BUILD OUT CACHE
+#
+# It does so once for each implementation of the bus, dbus-daemon and dbus-broker, for they read policies differently. A
+# machine without dbus-broker has it unpacked into the container from its package, which is kept in CACHE.
 #
 # The container's root is an overlay: a layer in memory that starts as the tree of `cmake --install`, and `/` of this
 # machine below, which is only read. It boots a target of its own, so no other service of this machine starts in it, and
 # it has no network. Needs root. Verdict lines for tools/check.sh go to stdout, the log to stderr, the container's journal
-# to OUT/journal.txt.
+# to OUT/BUS/journal.txt.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,7 +24,7 @@ skip() {
 }
 
 fail() {
-    echo "failed 1 service rig: $1"
+    echo "failed 1 service rig${bus:+ on $bus}: $1"
     exit 0
 }
 
@@ -43,6 +46,21 @@ make_tree() { # BUILD TREE
     install -D -m 0644 "$here/embedded.conf" "$2/etc/systemd/system/spankerd.service.d/embedded.conf"
 }
 
+# Makes BUS the system bus of the tree; fails if it is not to be had.
+choose_bus() { # BUS TREE CACHE
+    local unit=dbus.service
+    if [ "$1" = dbus-broker ]; then
+        unit=dbus-broker.service
+        if ! [ -x /usr/bin/dbus-broker ]; then
+            mkdir -p "$3" && (cd "$3" && ls dbus-broker_*.deb >/dev/null 2>&1 || apt-get -qq download dbus-broker >&2) || return
+            dpkg-deb --fsys-tarfile "$3"/dbus-broker_*.deb | tar -x -C "$2" --exclude='./lib' || return
+            # A package's /lib is the merged /usr/lib of the container.
+            dpkg-deb --fsys-tarfile "$3"/dbus-broker_*.deb | tar -x -C "$2/usr" ./lib 2>/dev/null
+        fi
+    fi
+    ln -sfn "/usr/lib/systemd/system/$unit" "$2/etc/systemd/system/dbus.service"
+}
+
 # Runs in a mount namespace of its own, so nothing mounted here outlives it.
 boot() { # TREE OUT
     local tree=$1 out=$2 layers=$2/layers
@@ -60,42 +78,46 @@ boot() { # TREE OUT
         --console=pipe /lib/systemd/systemd --unit=spanker-rig.target systemd.journald.forward_to_console=no \
         </dev/null >"$out/console.txt" 2>&1
     echo "the container ended with $?" >&2
-    cp "$layers/upper/var/lib/spanker-rig/"* "$out/" 2>/dev/null
+    cp -t "$out" "$layers/upper/var/lib/spanker-rig/"*
 }
 
 # TAP -> verdict lines
 adopt_tap() { # TAP_FILE
     local line planned results
-    [ -s "$1" ] || fail "the container wrote no results; see ${1%/*}/console.txt"
+    [ -s "$1" ] || fail "the container wrote no results"
     cat "$1" >&2
     while IFS= read -r line; do
         case $line in
-        "ok "*"# SKIP "*) echo "skipped 1 ${line#ok * - }" ;;
+        "ok "*"# SKIP "*) echo "skipped 1 $bus: ${line#ok * - }" ;;
         "ok "*) echo "passed 1" ;;
-        "not ok "*) echo "failed 1 ${line#not ok * - }" ;;
+        "not ok "*) echo "failed 1 on $bus ${line#not ok * - }" ;;
         esac
     done <"$1"
     planned=$(sed -n 's/^1\.\.//p' "$1")
     results=$(grep -cE '^(not )?ok ' "$1")
-    [ "$planned" = "$results" ] || echo "failed 1 $results results of ${planned:-an unknown number}: the test ended early"
+    [ "$planned" = "$results" ] || echo "failed 1 on $bus $results results of ${planned:-an unknown number}: the test ended early"
 }
 
 main() {
-    local build=$1 out=$2
+    local build=$1 out=$2 cache=$3 bus=
     check_machine
-    mkdir -p "$out"
-    rm -f -- "$out"/*.txt "$out"/results.tap
-    make_tree "$build" "$out/tree"
     export -f boot
     export boot_seconds
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    unshare --mount bash -c 'boot "$1" "$2"' boot "$out/tree" "$out" || fail "the container's root could not be mounted"
-    if [ -s "$out/results.tap" ] && ! grep -q '^not ok' "$out/results.tap"; then
-        rm -f -- "$out/console.txt"
-    else
-        tail -n 40 "$out/console.txt" "$out/journal.txt" >&2
-    fi
-    adopt_tap "$out/results.tap"
+    for bus in dbus-daemon dbus-broker; do
+        rm -rf -- "${out:?}/$bus"
+        mkdir -p "$out/$bus"
+        make_tree "$build" "$out/$bus/tree"
+        if ! choose_bus "$bus" "$out/$bus/tree" "$cache"; then
+            echo "skipped 1 $bus is neither installed nor can its package be fetched"
+            continue
+        fi
+        echo "--- on $bus" >&2
+        # shellcheck disable=SC2016 # expanded by the inner shell
+        unshare --mount bash -c 'boot "$1" "$2"' boot "$out/$bus/tree" "$out/$bus" >&2
+        grep -qs '^not ok' "$out/$bus/results.tap" && tail -n 60 "$out/$bus/journal.txt" >&2
+        [ -s "$out/$bus/results.tap" ] || cat "$out/$bus/console.txt" >&2
+        adopt_tap "$out/$bus/results.tap"
+    done
 }
 
 main "$@"
