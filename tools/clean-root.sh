@@ -42,8 +42,8 @@ make_packed() {
 deb $mirror $suite-updates main
 ${security:+deb $security $suite-security main}" "deb $mirror $suite main"; do
             if mmdebstrap --quiet --variant=minbase --include=git,make,ca-certificates --aptopt="$cache/fetch.conf" \
-                "$suite" "$packed.new" - <<<"$sources" >&2; then
-                mv "$packed.new" "$packed"
+                "$suite" "$cache/unfinished.tar" - <<<"$sources" >&2; then
+                mv "$cache/unfinished.tar" "$packed"
                 return
             fi
         done
@@ -64,8 +64,9 @@ enter() { # ROOT ARCHIVES COMMAND...
     mount -t tmpfs -o mode=0755 run "$root/run"
     mount --bind "$archives" "$root/var/cache/apt/archives"
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-    exec chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb \
-        $(env | grep -iE '^(https?|no)_proxy=' || true) \
+    local proxies
+    mapfile -t proxies < <(env | grep -iE '^(https?|no)_proxy=')
+    exec chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb "${proxies[@]}" \
         sh -c 'cd /srv/spanker && exec "$@"' sh "$@"
 }
 
