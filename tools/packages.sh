@@ -46,11 +46,8 @@ missing_of() {
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         env DEBIAN_FRONTEND=noninteractive "$@"
-    elif command -v sudo >/dev/null; then
-        sudo env DEBIAN_FRONTEND=noninteractive "$@"
     else
-        die "these packages are missing and neither root nor sudo is at hand; as root, run:
-    apt-get install --no-install-recommends $missing"
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
     fi
 }
 
@@ -63,8 +60,16 @@ command -v dpkg-query >/dev/null || die "this is no Debian system; install the e
 missing=$(missing_of "$(names_of "${1-all}")" | tr '\n' ' ')
 [ -n "$missing" ] || exit 0
 
+[ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
+    die "packages are missing and neither root nor sudo is at hand; as root, run:
+    apt-get install --no-install-recommends $missing"
+
 echo "installing: $missing"
-as_root apt-get -qq update
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086 # a list of names
-as_root apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing >/dev/null ||
+as_root apt-get -qq update >"$log" 2>&1 &&
+    as_root apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing >>"$log" 2>&1 || {
+    cat "$log" >&2
     die "apt-get could not install: $missing"
+}

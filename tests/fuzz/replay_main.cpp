@@ -13,8 +13,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-namespace
-{
+namespace {
 
 using bytes = std::vector<std::uint8_t>;
 
@@ -52,7 +51,7 @@ bytes next_input(std::mt19937& random, const std::vector<bytes>& corpus)
     return input;
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv)
 {
@@ -60,7 +59,7 @@ int main(int argc, char** argv)
     for (const bytes& input : corpus)
         LLVMFuzzerTestOneInput(input.data(), input.size());
 
-    std::mt19937 random(20); // NOLINT: the sequence is fixed on purpose
+    std::mt19937 random(20);  // NOLINT: the sequence is fixed on purpose
     for (int i = 0; i < random_inputs; i++) {
         const bytes input = next_input(random, corpus);
         LLVMFuzzerTestOneInput(input.data(), input.size());
