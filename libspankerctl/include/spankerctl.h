@@ -149,7 +149,9 @@ SPANKER_API void spanker_disconnect(spanker_connection *connection);
  * A private bus and daemon with `cards` (1..9) simulated cards, cabled as a
  * full mesh, for tests of programs: no card, no root, nothing installed but
  * this library, spankerd and dbus-daemon. Ends with spanker_mock_stop().
- * $SPANKERD names another daemon binary. topology: NULL for mesh.
+ * $SPANKERD names another daemon binary. topology: NULL for mesh; ring, line or
+ * a described cabling take up to 16 cards. Both programs also end with the
+ * thread that called this.
  */
 SPANKER_API int spanker_with_mock(uint32_t cards, const char *topology,
                                   spanker_mock **out);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights: the daemon reads the file that we pass and copies it to the cards. Small
+// ones are there when the call returns; large ones come as a job, whose progress we
+// report while we wait.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "buffer.hpp"
+#include "tensor.hpp"
+
+using namespace spanker::lib;
+
+namespace {
+
+constexpr const char* shardings[] = {"auto", "rows", "k", "whole"};
+constexpr std::uint64_t poll_ns = 250'000'000;
+
+int check_dims(spanker_session* s, std::uint64_t n_out, std::uint64_t k, std::uint64_t& bytes)
+{
+    const bool bad = n_out == 0 || k == 0 || k % SPANKER_QK_K != 0 ||
+                     __builtin_mul_overflow(n_out, k / SPANKER_QK_K, &bytes) ||
+                     __builtin_mul_overflow(bytes, std::uint64_t{SPANKER_Q4_K_BLOCK_BYTES}, &bytes);
+    if (!bad)
+        return 0;
+    spanker_error error = make_error(
+        SPANKER_KIND_BAD_DIMS, fmt::format("weights of {} rows x {}: both must be positive and k a "
+                                           "multiple of {}",
+                                           n_out, k, SPANKER_QK_K));
+    error.n = n_out;
+    error.k = k;
+    return fail(s, error);
+}
+
+void report_progress(const spanker_weights& w, bus& link, const std::string& job)
+{
+    message_ptr reply;
+    if (w.progress == nullptr || link.get_all(nullptr, job, "Job", reply) < 0)
+        return;
+    for_each_option(reply.get(), [&](const char* key, const char*) {
+        if (std::string_view(key) != "Progress")
+            return 0;
+        double fraction = 0;
+        const int r = sd_bus_message_read_basic(reply.get(), 'd', &fraction);
+        if (r >= 0)
+            w.progress(w.progress_data, fraction);
+        return r < 0 ? r : 1;
+    });
+}
+
+int read_job_result(spanker_session* s, sd_bus_message* m, std::uint64_t& handle)
+{
+    const char* state = nullptr;
+    if (sd_bus_message_read(m, "s", &state) < 0)
+        return malformed(s, "Job.Wait");
+    const int r = for_each_option(m, [&](const char* key, const char*) {
+        if (std::string_view(key) != "weights")
+            return 0;
+        const int taken = sd_bus_message_read_basic(m, 't', &handle);
+        return taken < 0 ? taken : 1;
+    });
+    return r < 0 || handle == 0 ? malformed(s, "Job.Wait") : 0;
+}
+
+int wait_for_job(spanker_session* s, const spanker_weights& w, const std::string& job,
+                 std::uint64_t& handle)
+{
+    for (;;) {
+        message_ptr reply;
+        const int r = s->link->call(
+            s, job, "Job", "Wait",
+            [](sd_bus_message* m) { return sd_bus_message_append(m, "t", poll_ns / 1000); }, reply);
+        if (r == 0)
+            return read_job_result(s, reply.get(), handle);
+        if (spanker_last_error(s)->kind != SPANKER_KIND_TIMEOUT)
+            return r;
+        report_progress(w, *s->link, job);
+    }
+}
+
+int load(spanker_weights& w, int fd, std::uint64_t offset)
+{
+    spanker_session* s = w.session;
+    const std::lock_guard lock(s->objects);
+    message_ptr reply;
+    const int r = s->link->call(
+        s, s->path, "Session", "LoadWeights",
+        [&](sd_bus_message* m) {
+            return sd_bus_message_append(m, "ha{sv}", fd, 5, "format", "s", "q4_k", "n_out", "t",
+                                         w.n_out, "k", "t", w.k, "offset", "t", offset, "sharding",
+                                         "s", shardings[w.sharding]);
+        },
+        reply);
+    if (r < 0)
+        return r;
+    const char* job = nullptr;
+    std::uint64_t handle = 0;
+    if (sd_bus_message_read(reply.get(), "to", &handle, &job) < 0)
+        return malformed(s, "LoadWeights");
+    if (std::string_view(job) != "/") {
+        if (const int waited = wait_for_job(s, w, job, handle); waited < 0)
+            return waited;
+    }
+    if (w.progress != nullptr)
+        w.progress(w.progress_data, 1.0);
+    w.handle = handle;
+    w.generation = s->generation;
+    return 0;
+}
+
+int unload(spanker_weights& w)
+{
+    spanker_session* s = w.session;
+    const std::lock_guard lock(s->objects);
+    message_ptr reply;
+    if (w.generation != s->generation)
+        return 0;
+    return s->link->call(
+        s, s->path, "Session", "UnloadWeights",
+        [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", w.handle); }, reply);
+}
+
+int copy_to_memfd(spanker_session* s, const void* blocks, std::uint64_t bytes, unique_fd& out)
+{
+    if (const int r = make_memfd(s, bytes, out); r < 0)
+        return r;
+    const auto* from = static_cast<const char*>(blocks);
+    for (std::uint64_t done = 0; done < bytes;) {
+        const ssize_t n = pwrite(out.get(), from + done, bytes - done, static_cast<off_t>(done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            const int err = errno;
+            return fail(s, make_error_errno(err, fmt::format("cannot copy the weights: {}",
+                                                             std::strerror(err))));
+        }
+        done += static_cast<std::uint64_t>(n);
+    }
+    return 0;
+}
+
+}  // namespace
+
+int spanker_weights_load_fd(spanker_session* session, int fd, std::uint64_t offset,
+                            std::uint64_t n_out, std::uint64_t k,
+                            const spanker_weights_options* options, spanker_weights** out)
+{
+    spanker_weights_options known = {};
+    if (const int r = read_options(session, "spanker_weights_options", options, known); r < 0)
+        return r;
+    if (static_cast<std::size_t>(known.sharding) >= std::size(shardings))
+        return fail(session, SPANKER_KIND_INVALID, "sharding is none of SPANKER_SHARD_*");
+    std::uint64_t bytes = 0;
+    if (const int r = check_dims(session, n_out, k, bytes); r < 0)
+        return r;
+    if (const int r = session_ensure(session, session); r < 0)
+        return r;
+    auto weights = std::make_unique<spanker_weights>();
+    *weights = {.session = session,
+                .n_out = n_out,
+                .k = k,
+                .sharding = known.sharding,
+                .progress = known.progress,
+                .progress_data = known.progress_data};
+    if (const int r = load(*weights, fd, offset); r < 0)
+        return r;
+    *out = weights.release();
+    return 0;
+}
+
+int spanker_weights_load(spanker_session* session, const void* blocks, std::uint64_t bytes,
+                         std::uint64_t n_out, std::uint64_t k,
+                         const spanker_weights_options* options, spanker_weights** out)
+{
+    std::uint64_t need = 0;
+    if (const int r = check_dims(session, n_out, k, need); r < 0)
+        return r;
+    if (bytes != need)
+        return fail(
+            session, SPANKER_KIND_BAD_DIMS,
+            fmt::format("{} rows x {} of Q4_K are {} bytes, not {}", n_out, k, need, bytes));
+    unique_fd copy;
+    if (const int r = copy_to_memfd(session, blocks, bytes, copy); r < 0)
+        return r;
+    return spanker_weights_load_fd(session, copy.get(), 0, n_out, k, options, out);
+}
+
+int spanker_weights_reload_fd(spanker_weights* weights, int fd, std::uint64_t offset)
+{
+    if (const int r = session_ensure(weights->session, weights->session); r < 0)
+        return r;
+    static_cast<void>(unload(*weights));  // a stale handle is no reason not to load
+    return load(*weights, fd, offset);
+}
+
+void spanker_weights_free(spanker_weights* weights)
+{
+    if (weights == nullptr)
+        return;
+    static_cast<void>(unload(*weights));
+    delete weights;
+}
