@@ -133,10 +133,10 @@ private:
 
 // An operand is a buffer or a tensor, from an offset (bytes) on.
 struct operand : spanker_operand_ref {
-    operand(const buffer& b, std::uint64_t offset_bytes = 0)
+    operand(const spanker::buffer& b, std::uint64_t offset_bytes = 0)
         : spanker_operand_ref{b.get(), nullptr, offset_bytes}
     {}
-    operand(const tensor& t, std::uint64_t offset_bytes = 0)
+    operand(const spanker::tensor& t, std::uint64_t offset_bytes = 0)
         : spanker_operand_ref{nullptr, t.get(), offset_bytes}
     {}
 };
