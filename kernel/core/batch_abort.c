@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * Deadlines and cancels: which commands are to be aborted, and what a flight
+ * becomes whose ABORT is under way.
+ */
+#include "batch.h"
+
+/* Its item has not ended. */
+static bool is_flying(const struct spk_flight *flight)
+{
+	return flight->state != SPK_FLIGHT_IDLE &&
+	       flight->state != SPK_FLIGHT_LOST;
+}
+
+static void want_abort(struct spk_batches *all, u32 slot, bool timed_out)
+{
+	struct spk_flight *flight = &all->memory.flights[slot];
+
+	if (flight->state != SPK_FLIGHT_FLYING)
+		return;
+	flight->timed_out = timed_out;
+	spk_deadline_drop(&all->deadlines, slot);
+	spk_flight_set(all, slot, SPK_FLIGHT_ABORT_WANTED);
+}
+
+/* The card answered the ABORT, but no completion came in time. */
+static void give_up(struct spk_batches *all, u32 slot)
+{
+	struct spk_flight *flight = &all->memory.flights[slot];
+	struct spk_completion completion = {
+		.id = flight->id,
+		.status = SPANKER_CARD_CANCELLED,
+	};
+
+	spk_flight_set(all, slot, SPK_FLIGHT_LOST);
+	all->lost++;
+	spk_batch_end_item(all, slot, &completion,
+			   flight->timed_out ? -ETIMEDOUT : -ECANCELED);
+}
+
+u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
+{
+	u32 actions = 0;
+	u32 slot;
+
+	for (;;) {
+		slot = spk_deadline_take(&all->deadlines, now_ns);
+		if (slot == SPK_NONE)
+			break;
+		switch (all->memory.flights[slot].state) {
+		case SPK_FLIGHT_FLYING:
+			want_abort(all, slot, true);
+			break;
+		case SPK_FLIGHT_ABORTING:
+			actions |= SPK_STEP_HUNG;
+			break;
+		case SPK_FLIGHT_ABORTED:
+			give_up(all, slot);
+			break;
+		}
+	}
+	if (all->aborts_wanted)
+		actions |= SPK_STEP_ABORT;
+	*next_ns = spk_deadline_next_ns(&all->deadlines);
+	return actions;
+}
+
+int spk_batch_cancel(struct spk_batches *all, u64 seq)
+{
+	u32 slot;
+	int err = -ENOENT;
+
+	for (slot = 0; seq && slot < all->depth; slot++) {
+		const struct spk_flight *flight = &all->memory.flights[slot];
+
+		if (!is_flying(flight) ||
+		    all->memory.batches[flight->batch].seq != seq)
+			continue;
+		want_abort(all, slot, false);
+		err = 0;
+	}
+	return err;
+}
+
+void spk_batch_cancel_all(struct spk_batches *all)
+{
+	u32 slot;
+
+	for (slot = 0; slot < all->depth; slot++)
+		want_abort(all, slot, false);
+}
+
+void spk_batch_cancel_group(struct spk_batches *all, u32 group)
+{
+	u32 slot;
+
+	for (slot = 0; group && slot < all->depth; slot++)
+		if (all->memory.flights[slot].group == group)
+			want_abort(all, slot, false);
+}
+
+u32 spk_batch_group_flights(const struct spk_batches *all, u32 group)
+{
+	u32 count = 0;
+	u32 slot;
+
+	for (slot = 0; group && slot < all->depth; slot++)
+		count += is_flying(&all->memory.flights[slot]) &&
+			 all->memory.flights[slot].group == group;
+	return count;
+}
+
+bool spk_batch_next_abort(struct spk_batches *all, u64 now_ns, u16 *id)
+{
+	const struct spk_flight *flight;
+	u32 slot;
+
+	if (!all->aborts_wanted)
+		return false;
+	do {
+		slot = all->abort_cursor;
+		all->abort_cursor = slot + 1 < all->depth ? slot + 1 : 0;
+		flight = &all->memory.flights[slot];
+	} while (flight->state != SPK_FLIGHT_ABORT_WANTED);
+	spk_flight_set(all, slot, SPK_FLIGHT_ABORTING);
+	spk_deadline_set(&all->deadlines, slot, now_ns + SPK_ABORT_TIMEOUT_NS);
+	*id = flight->id;
+	return true;
+}
+
+void spk_batch_abort_done(struct spk_batches *all, u16 id, u64 now_ns)
+{
+	u32 slot = id & SPK_ID_SLOT_MASK;
+	struct spk_flight *flight;
+
+	if (slot >= all->depth)
+		return;
+	flight = &all->memory.flights[slot];
+	if (flight->state != SPK_FLIGHT_ABORTING || flight->id != id)
+		return;
+	spk_flight_set(all, slot, SPK_FLIGHT_ABORTED);
+	spk_deadline_set(&all->deadlines, slot, now_ns + SPK_ABORT_GRACE_NS);
+}
