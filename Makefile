@@ -16,13 +16,16 @@ GENERATOR   := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 all: $(BUILD)/CMakeCache.txt ## build everything into build/
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
+product: $(BUILD)/CMakeCache.txt ## build the programs and the library, no tests
+	@cmake --build $(BUILD) --parallel $(JOBS) --target product
+
 $(BUILD)/CMakeCache.txt:
 	@command -v cmake >/dev/null || { echo "cmake is missing: run 'make deps' first" >&2; exit 1; }
 	@cmake -S . -B $(BUILD) -G "$(GENERATOR)" -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
 
 demo: ## install what a build needs, build, and watch four simulated cards compute
 	@tools/packages.sh build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory product
 	@tools/demo.sh $(BUILD)
 
 deps: ## install every Debian package that building and testing need
@@ -65,4 +68,4 @@ clean: ## remove the build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(firstword $(MAKEFILE_LIST)) | while IFS=: read -r word text; do printf '  make %-14s%s\n' "$$word" "$$text"; done
 
-.PHONY: all demo deps check check-unit check-daemon check-service check-static fuzz bench install uninstall clean help
+.PHONY: all product demo deps check check-unit check-daemon check-service check-static fuzz bench install uninstall clean help
