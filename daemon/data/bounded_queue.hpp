@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 
 template <typename T>
 class bounded_queue final {
@@ -82,4 +82,4 @@ private:
     alignas(64) std::atomic<std::size_t> tail_{0};
 };
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

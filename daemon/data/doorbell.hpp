@@ -11,7 +11,7 @@
 #include "daemon/error.hpp"
 #include "daemon/unique_fd.hpp"
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 
 class doorbell final {
 public:
@@ -45,4 +45,4 @@ private:
     unique_fd fd_;
 };
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

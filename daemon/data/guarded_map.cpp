@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 namespace {
 
 struct range {
@@ -160,4 +160,4 @@ bool guarded_map::broken() const
     return data_ && table[slot_].broken.load(std::memory_order_acquire);
 }
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

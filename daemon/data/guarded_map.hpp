@@ -15,7 +15,7 @@
 
 #include "daemon/error.hpp"
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 
 class guarded_map final {
 public:
@@ -54,4 +54,4 @@ private:
 // How many guarded mappings a process may have.
 inline constexpr std::size_t guarded_maps_max = 8192;
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

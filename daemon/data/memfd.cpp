@@ -13,7 +13,7 @@
 
 #include "daemon/data/plane.hpp"
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 namespace {
 
 constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -113,4 +113,4 @@ result<source_file> check_source_file(int fd, std::uint64_t offset, std::uint64_
     return source_file{seals >= 0 && (seals & final_seals) == final_seals};
 }
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

@@ -8,7 +8,7 @@
 
 #include "daemon/error.hpp"
 
-namespace spanker::daemon {
+namespace spanker::daemon::data {
 
 // "a pipe", "a socket", "a regular file on a file system"...: for messages.
 const char* file_type_name(int fd);
@@ -27,4 +27,4 @@ struct source_file {
 };
 result<source_file> check_source_file(int fd, std::uint64_t offset, std::uint64_t bytes);
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::data

@@ -134,6 +134,7 @@ class plane {
 public:
     struct handlers {
         std::function<void(session_id, const error&)> on_session_closed;
+        std::function<void(const std::string&)> on_warning;  // one sentence for the log
     };
 
     // The backend outlives the plane. Cards are opened by set_topology().
