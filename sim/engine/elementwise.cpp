@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays go through small local blocks: load, compute, store. The compute loops then see aligned arrays that do not alias
-// (in place too) and vectorise; only the last block is shorter, with the same code.
+// Arrays go through small local blocks: load, compute, store. The compute loops then see aligned
+// arrays that do not alias (in place too) and vectorise; only the last block is shorter, with the
+// same code.
 #include "sim/engine/elementwise.hpp"
 
 #include <algorithm>
@@ -173,12 +174,12 @@ void scale_array(std::byte* dst, const std::byte* src, std::size_t count,
 
 // ---- division ----
 
-// Up to here one f32 division rounds right for every float dtype: the divisor is exact in f32, and an f16 or bf16 quotient
-// is never close enough to a tie for the f32 rounding before it to matter.
+// Up to here one f32 division rounds right for every float dtype: the divisor is exact in f32, and
+// an f16 or bf16 quotient is never close enough to a tie for the f32 rounding before it to matter.
 constexpr std::uint32_t exact_divisor_max = 2048;
 
-// v / divisor in f64 rounded to odd (toward zero, then an inexact result gets its last bit set): a later rounding to
-// a format of at most 51 bits is then as if done from the exact quotient.
+// v / divisor in f64 rounded to odd (toward zero, then an inexact result gets its last bit set): a
+// later rounding to a format of at most 51 bits is then as if done from the exact quotient.
 double quotient_to_odd(double v, double divisor) noexcept
 {
     const double quotient = v / divisor;
@@ -215,17 +216,18 @@ void divide_floats(std::byte* dst, const std::byte* src, std::size_t count,
     });
 }
 
+// In f64 a tie is exact and everything else at least 1 / (2 * divisor) away from one, far more than
+// the quotient's error: the division may round first. Adding 1.5 * 2^52 then leaves the nearest
+// even integer in the low bits.
 template <typename type>
 void divide_integers(std::byte* dst, const std::byte* src, std::size_t count,
                      std::uint32_t divisor) noexcept
 {
-    map_array<type>(dst, src, count, [divisor](std::uint32_t v) {
-        const std::int64_t dividend = static_cast<std::int32_t>(v);
-        const std::int64_t quotient = dividend / divisor;
-        const std::int64_t twice = 2 * std::abs(dividend % divisor);
-        const bool away = twice > divisor || (twice == divisor && quotient % 2 != 0);
-        const std::int64_t step = dividend < 0 ? -1 : 1;
-        return static_cast<std::uint32_t>(quotient + (away ? step : 0));
+    const double by = divisor;
+    map_array<type>(dst, src, count, [by](std::uint32_t v) {
+        constexpr double magic = 6755399441055744.0;
+        const double quotient = static_cast<double>(static_cast<std::int32_t>(v)) / by;
+        return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(quotient + magic));
     });
 }
 

@@ -2,9 +2,10 @@
 //
 // IEEE half (f16) and bfloat16 as 16-bit patterns, to and from f32.
 //
-// Widening is exact. Narrowing rounds to nearest, ties to even, keeps denormals and overflows to infinity. Every NaN,
-// whatever its sign and payload, becomes the canonical quiet NaN of the target format: results then do not depend on
-// which operand a compiler put first. No branch depends on data, so loops over arrays vectorise.
+// Widening is exact. Narrowing rounds to nearest, ties to even, keeps denormals and overflows to
+// infinity. Every NaN, whatever its sign and payload, becomes the canonical quiet NaN of the target
+// format: results then do not depend on which operand a compiler put first. No branch depends on
+// data, so loops over arrays vectorise.
 #pragma once
 
 #include <bit>

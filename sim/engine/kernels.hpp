@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The seam for tuned kernels: one table, a row per instruction set, best first. matmul() checks its arguments, picks the
-// first row this machine supports, and hands it a range of rows of W. A kernel may tile, repack and split as it likes; its
-// duties are those of matmul.hpp. Integer parts must agree between kernels exactly, f32 sums within tolerance.
+// The seam for tuned kernels: one table, a row per instruction set, best first. matmul() checks its
+// arguments, picks the first row this machine supports, and hands it a range of rows of W. A kernel
+// may tile, repack and split as it likes; its duties are those of matmul.hpp. Integer parts must
+// agree between kernels exactly, f32 sums within tolerance.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct matmul_kernel {
 
 std::span<const matmul_kernel> matmul_kernels() noexcept;
 
-// The kernel of that name if this machine supports it, else nullptr. An empty name asks for the best.
+// The kernel of that name if this machine supports it, else nullptr. An empty name asks for the
+// best.
 const matmul_kernel* find_matmul_kernel(std::string_view name) noexcept;
 
 // What matmul() uses: chosen once, at first use.

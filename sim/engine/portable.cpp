@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The portable kernel. Both paths share one loop nest and differ in what a block becomes before it is multiplied:
+// The portable kernel. Both paths share one loop nest and differ in what a block becomes before it
+// is multiplied:
 //
-//   integer  W block -> i16 scale * nibble (at most 945), X block -> i16 q; their dot product fits 32 bits
+//   integer  W block -> i16 scale * nibble (at most 945), X block -> i16 q; dots fit 32 bits
 //   exact    W block -> f64, X block -> f64; the product of two f32 is exact in f64
 //
-// Loops, outside in: tile of tokens, tile of rows, chunk of blocks (X unpacked once per chunk), group of rows, block (W
-// unpacked once), token, row. One sum per output lives in a table through all of it, so scratch memory is bounded whatever
-// n_out, k and n_tok are, and each output sees its blocks in order, once. Inner loops are over constant counts of plain
-// arrays: compilers turn them into multiply-add instructions of whatever vector unit there is.
+// Loops, outside in: tile of tokens, tile of rows, chunk of blocks (X unpacked once per chunk),
+// group of rows, block (W unpacked once), token, row. One sum per output lives in a table through
+// all of it, so scratch memory is bounded whatever n_out, k and n_tok are, and each output sees its
+// blocks in order, once. Inner loops are over constant counts of plain arrays: compilers turn them
+// into multiply-add instructions of whatever vector unit there is.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -93,7 +95,8 @@ struct integer_path {
         return total;
     }
 
-    // The activation's scale comes last: d * integer cannot overflow f32, so a large x.d meets a finite number.
+    // The activation's scale comes last: d * integer cannot overflow f32, so a large x.d meets a
+    // finite number.
     static float multiply(const w_block& w, const x_block& x) noexcept
     {
         const float scaled = w.d * static_cast<float>(dot(w.scaled, x.q));

@@ -2,10 +2,12 @@
 //
 // Q4_K, the weights' format: blocks of 256 weights in 144 bytes.
 //
-// A block has eight sub-blocks of 32 weights; sub-block j has a 6-bit scale and a 6-bit minimum, packed into 12 bytes, and
+// A block has eight sub-blocks of 32 weights; sub-block j has a 6-bit scale and a 6-bit minimum,
+// packed into 12 bytes, and
 //     weight = d * scale * nibble - dmin * minimum
-// in f32. Both products are exact there and the difference rounds once, so dequantisation is reproducible bit for bit.
-// Weight i is in byte q[i / 64 * 32 + i % 32], low nibble for the first 32 of each 64. Any 144 bytes are a valid block.
+// in f32. Both products are exact there and the difference rounds once, so dequantisation is
+// reproducible bit for bit. Weight i is in byte q[i / 64 * 32 + i % 32], low nibble for the first
+// 32 of each 64. Any 144 bytes are a valid block.
 #pragma once
 
 #include <array>
@@ -52,8 +54,9 @@ void dequantize(const q4_k_block& block, float* out) noexcept;
 // A row of `blocks` packed blocks at any address.
 void dequantize_row_q4_k(const std::byte* row, std::size_t blocks, float* out) noexcept;
 
-// The reverse: k values, a multiple of 256, to k / 256 packed blocks. Deterministic, byte for byte what ggml's reference
-// quantiser (without importance matrix) makes. Any input is safe; non-finite values give a valid block of no meaning.
+// The reverse: k values, a multiple of 256, to k / 256 packed blocks. Deterministic, byte for byte
+// what ggml's reference quantiser (without importance matrix) makes. Any input is safe; non-finite
+// values give a valid block of no meaning.
 void quantize_row_q4_k(const float* values, std::size_t k, std::byte* out) noexcept;
 
 // Any trivially copyable block at any address.

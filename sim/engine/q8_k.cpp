@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Magnitudes are compared as integers: the bits of |x| are ordered like |x|, and one maximum finds NaN and infinity too.
+// Magnitudes are compared as integers: the bits of |x| are ordered like |x|, and one maximum finds
+// NaN and infinity too.
 #include "sim/engine/q8_k.hpp"
 
 #include <algorithm>

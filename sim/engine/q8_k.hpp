@@ -2,8 +2,9 @@
 //
 // Q8_K, the format of quantised activations: blocks of 256 values in 292 bytes, value = d * q.
 //
-// bsums holds the sums of each 16 q, which the minimums of Q4_K weights are multiplied with. A reader takes bsums as they
-// stand and never checks them against q. Any 292 bytes are a valid block.
+// bsums holds the sums of each 16 q, which the minimums of Q4_K weights are multiplied with. A
+// reader takes bsums as they stand and never checks them against q. Any 292 bytes are a valid
+// block.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +28,9 @@ static_assert(offsetof(q8_k_block, q) == 4);
 static_assert(offsetof(q8_k_block, bsums) == 260);
 static_assert(std::is_trivially_copyable_v<q8_k_block>);
 
-// Quantises 256 values. With x the first value of largest magnitude, q = min(127, round(-127 / x * value)), ties to even,
-// and d = x / -127. All zero gives d = 0. A block with an infinite or NaN value has no scale: d is NaN and q all zero, so
-// every product with it is NaN.
+// Quantises 256 values. With x the first value of largest magnitude, q = min(127, round(-127 / x *
+// value)), ties to even, and d = x / -127. All zero gives d = 0. A block with an infinite or NaN
+// value has no scale: d is NaN and q all zero, so every product with it is NaN.
 q8_k_block quantize_q8_k(const float* values) noexcept;
 
 // A row of k values (a multiple of 256) to k / 256 packed blocks at any address.

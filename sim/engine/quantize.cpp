@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// f32 to Q4_K. Each sub-block of 32 values is fitted by value ~ scale * level + minimum, level 0..15, minimum <= 0: first
-// from its range, then 21 trial scales around it, each followed by a weighted least-squares fit; the smallest weighted
-// square error wins. Then the eight scales and minimums are themselves quantised to 6 bits and the levels taken anew.
+// f32 to Q4_K. Each sub-block of 32 values is fitted by value ~ scale * level + minimum, level
+// 0..15, minimum <= 0: first from its range, then 21 trial scales around it, each followed by a
+// weighted least-squares fit; the smallest weighted square error wins. Then the eight scales and
+// minimums are themselves quantised to 6 bits and the levels taken anew.
 //
-// The order of every f32 operation follows ggml's quantize_row_q4_K_ref (MIT licence), because the bytes must agree; this
-// file must be compiled without contraction of multiply and add.
+// The order of every f32 operation follows ggml's quantize_row_q4_K_ref (MIT licence), because the
+// bytes must agree; this file must be compiled without contraction of multiply and add.
 #include <algorithm>
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine on arbitrary bytes: any block content, any small shape, any number. Memory is allocated to the byte, so a
-// sanitizer catches a read or write past it. Beyond not crashing, splits must give the same bits and every NaN must be the
-// canonical one.
+// The engine on arbitrary bytes: any block content, any small shape, any number. Memory is
+// allocated to the byte, so a sanitizer catches a read or write past it. Beyond not crashing,
+// splits must give the same bits and every NaN must be the canonical one.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

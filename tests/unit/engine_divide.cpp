@@ -3,6 +3,7 @@
 // Division at the end of an average: rounded once, whatever the divisor.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -91,6 +92,73 @@ TEST(engine_divide, f32_is_rounded_once)
         for (std::size_t i = 0; i < values.size(); i++)
             ASSERT_EQ(got[i], quotient(test::f32_format, values[i], divisor))
                 << std::hex << values[i] << " / " << std::dec << divisor;
+    }
+}
+
+// A quotient next to a tie: dividend / divisor differs from odd / 2^shift, half way between two
+// numbers of `precision` bits, by 1 / (divisor * 2^shift) alone. Rounding it to something longer
+// first would make it the tie.
+struct near_tie {
+    std::uint32_t dividend;
+    std::uint32_t divisor;
+};
+
+int width_of(std::uint64_t value)
+{
+    return static_cast<int>(std::bit_width(value));
+}
+
+std::uint64_t inverse_modulo_2_64(std::uint64_t odd)
+{
+    std::uint64_t inverse = odd;
+    for (int i = 0; i < 6; i++)
+        inverse *= 2 - odd * inverse;
+    return inverse;
+}
+
+std::vector<near_tie> near_ties(int precision, std::uint32_t first_divisor,
+                                std::uint32_t last_divisor)
+{
+    std::vector<near_tie> found;
+    for (std::uint64_t n = first_divisor | 1; n <= last_divisor && found.size() < 100; n += 2)
+        for (int shift = width_of(n); shift <= width_of(n) + 2; shift++)
+            for (const std::uint64_t rest : {std::uint64_t{1}, ~std::uint64_t{0}}) {
+                const std::uint64_t odd =
+                    rest * inverse_modulo_2_64(n) & ((std::uint64_t{1} << shift) - 1);
+                const std::uint64_t dividend = (n * odd - rest) >> shift;
+                if (width_of(odd) == precision + 1 && width_of(dividend) == precision)
+                    found.push_back(
+                        {static_cast<std::uint32_t>(dividend), static_cast<std::uint32_t>(n)});
+            }
+    return found;
+}
+
+struct near_tie_case {
+    std::uint8_t dtype;
+    const test::float_format* format;
+    std::uint32_t first_divisor;
+    std::uint32_t last_divisor;
+};
+
+TEST(engine_divide, quotients_next_to_a_tie_do_not_become_it)
+{
+    const near_tie_case cases[] = {
+        {SPK_DTYPE_F32, &test::f32_format, 0xf0000001, 0xffffffff},
+        {SPK_DTYPE_F16, &test::f16_format, 40001, 65535},
+        {SPK_DTYPE_BF16, &test::bf16_format, 40001, 4000001},
+    };
+    for (const auto& c : cases) {
+        const auto ties = near_ties(c.format->fraction_bits + 1, c.first_divisor, c.last_divisor);
+        EXPECT_GE(ties.size(), 20U) << "dtype " << int{c.dtype};
+        for (const near_tie& tie : ties)
+            for (const double sign : {1.0, -1.0}) {
+                const std::uint32_t pattern = test::encode(*c.format, sign * tie.dividend);
+                std::uint32_t got = pattern;
+                auto* bytes = reinterpret_cast<std::byte*>(&got);
+                ASSERT_EQ(engine::divide(c.dtype, bytes, bytes, 1, tie.divisor), 0);
+                EXPECT_EQ(got, quotient(*c.format, pattern, tie.divisor))
+                    << "dtype " << int{c.dtype} << ": " << tie.dividend << " / " << tie.divisor;
+            }
     }
 }
 

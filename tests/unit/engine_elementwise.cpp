@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce, scale and fill against definitions in double and wide integers, at every place of an array.
+// reduce, scale and fill against definitions in double and wide integers, at every place of an
+// array.
 #include "sim/engine/elementwise.hpp"
 
 #include <gtest/gtest.h>

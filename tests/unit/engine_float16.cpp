@@ -62,17 +62,18 @@ TEST_P(engine_float16, every_pattern_survives_the_round_trip_and_nan_becomes_can
 TEST_P(engine_float16, a_tie_goes_to_the_even_neighbour_and_one_ulp_decides)
 {
     const format& f = GetParam();
-    for (std::uint16_t low = 0; low < f.reference.infinity(); low++) {
-        const auto high = static_cast<std::uint16_t>(low + 1);
-        // The tie is one bit of fraction below the pair, also where the upper neighbour would be 2^(emax + 1).
+    for (std::uint32_t low = 0; low < f.reference.infinity(); low++) {
+        const std::uint32_t high = low + 1;
+        // The tie is one bit of fraction below the pair, also where the upper neighbour would be
+        // 2^(emax + 1).
         const double unit =
             test::decode(f.reference, low) - test::decode(f.reference, low == 0 ? 0 : low - 1U);
         const bool last = high == f.reference.infinity();
         const double top =
             last ? test::decode(f.reference, low) + unit : test::decode(f.reference, high);
         const auto tie = static_cast<float>((test::decode(f.reference, low) + top) / 2);
-        const std::uint16_t even = low % 2 == 0 ? low : high;
-        for (const std::uint16_t sign : {0, 0x8000}) {
+        const std::uint32_t even = low % 2 == 0 ? low : high;
+        for (const std::uint32_t sign : {0U, 0x8000U}) {
             const float signed_tie = sign == 0 ? tie : -tie;
             ASSERT_EQ(f.narrow(signed_tie), even | sign) << std::hex << low;
             ASSERT_EQ(f.narrow(std::bit_cast<float>(bits_of(signed_tie) - 1)), low | sign);

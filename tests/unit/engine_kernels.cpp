@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel table: who is found, and that every kernel of this machine agrees with the portable one.
+// The kernel table: who is found, and that every kernel of this machine agrees with the portable
+// one.
 #include "sim/engine/kernels.hpp"
 
 #include <gtest/gtest.h>

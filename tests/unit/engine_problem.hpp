@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matmul with its memory: Gaussian activations times random valid Q4_K blocks of ordinary size. Buffers are exactly as
-// long as the matmul may touch, so a sanitizer sees the first byte too many.
+// A matmul with its memory: Gaussian activations times random valid Q4_K blocks of ordinary size.
+// Buffers are exactly as long as the matmul may touch, so a sanitizer sees the first byte too many.
 #pragma once
 
 #include <cstring>

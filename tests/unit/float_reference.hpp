@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Binary floating point from its definition, for tests: decode by ldexp, round by integers. Slow and independent of the
-// bit tricks it is compared with.
+// Binary floating point from its definition, for tests: decode by ldexp, round by integers. Slow
+// and independent of the bit tricks it is compared with.
 #pragma once
 
 #include <cmath>
@@ -42,8 +42,8 @@ inline double decode(const float_format& f, std::uint32_t bits)
            std::ldexp(fraction + (1U << f.fraction_bits), exponent - f.bias() - f.fraction_bits);
 }
 
-// magnitude * 2^exponent, with `more` for a nonzero rest below its last bit, rounded to nearest, ties to even.
-// magnitude needs at least two bits more than the format keeps, or more == false.
+// magnitude * 2^exponent, with `more` for a nonzero rest below its last bit, rounded to nearest,
+// ties to even. magnitude needs at least two bits more than the format keeps, or more == false.
 inline std::uint32_t encode(const float_format& f, bool negative, std::uint64_t magnitude,
                             int exponent, bool more)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader of tests/data/golden; the README there describes the container. Throws std::runtime_error for a file that is missing
-// or not of that form, and for a section that is not there.
+// Reader of tests/data/golden; the README there describes the container. Throws std::runtime_error
+// for a file that is missing or not of that form, and for a section that is not there.
 #pragma once
 
 #include <cstddef>

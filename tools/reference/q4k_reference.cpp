@@ -32,8 +32,9 @@ double half_at(std::span<const std::byte> block, std::size_t offset)
     return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
 
-// The 12 bytes at 4: bytes 0-3 hold scales 0-3 and bytes 4-7 minimums 0-3 in their low six bits; bytes 8-11 hold the low four
-// bits of scale and minimum 4-7; the top two bits of those are the top two of bytes 0-3 and 4-7.
+// The 12 bytes at 4: bytes 0-3 hold scales 0-3 and bytes 4-7 minimums 0-3 in their low six bits;
+// bytes 8-11 hold the low four bits of scale and minimum 4-7; the top two bits of those are the top
+// two of bytes 0-3 and 4-7.
 unsigned scale_of(std::span<const std::byte> block, std::size_t j)
 {
     if (j < 4)
