@@ -26,7 +26,7 @@ file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_paths.h" CONTENT [[
 ]] @ONLY)
 
 # The areas that bring tests. Each writes tests/<kind>/<area>.cmake and nobody shares a file.
-set(SPANKER_TEST_AREAS timing sim engine core planner lib status backend daemon cli)
+set(SPANKER_TEST_AREAS timing sim engine core planner data lib status backend daemon cli)
 
 macro(spanker_include_areas)
     foreach(area IN LISTS SPANKER_TEST_AREAS)
