@@ -14,11 +14,9 @@
 
 #include "sim/engine/float16.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
-namespace
-{
+namespace {
 
 constexpr std::size_t block_elements = 512;
 
@@ -77,10 +75,7 @@ struct multiply {
     }
 };
 
-std::int32_t order_key(std::uint32_t value) noexcept
-{
-    return static_cast<std::int32_t>(value);
-}
+std::int32_t order_key(std::uint32_t value) noexcept { return static_cast<std::int32_t>(value); }
 
 // Integers in the order of the floats, -0 below +0.
 std::int32_t order_key(float value) noexcept
@@ -89,10 +84,7 @@ std::int32_t order_key(float value) noexcept
     return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
-std::uint32_t nan_or(std::uint32_t, std::uint32_t, std::uint32_t result) noexcept
-{
-    return result;
-}
+std::uint32_t nan_or(std::uint32_t, std::uint32_t, std::uint32_t result) noexcept { return result; }
 
 float nan_or(float a, float b, float result) noexcept
 {
@@ -239,7 +231,7 @@ using map_function = void (*)(std::byte*, const std::byte*, std::size_t, std::ui
 
 struct dtype_row {
     std::size_t bytes;
-    std::array<reduce_function, SPK_REDUCE_COUNT> reduce; // in the order of spk_reduce_op
+    std::array<reduce_function, SPK_REDUCE_COUNT> reduce;  // in the order of spk_reduce_op
     map_function scale;
     map_function divide;
 };
@@ -264,7 +256,7 @@ static_assert(SPK_DTYPE_F32 == 0 && SPK_DTYPE_F16 == 1 && SPK_DTYPE_BF16 == 2 &&
 static_assert(SPK_REDUCE_SUM == 0 && SPK_REDUCE_PROD == 1 && SPK_REDUCE_MIN == 2 &&
               SPK_REDUCE_MAX == 3);
 
-} // namespace
+}  // namespace
 
 std::size_t dtype_bytes(std::uint8_t dtype) noexcept
 {
@@ -313,4 +305,4 @@ void fill(std::byte* dst, std::size_t bytes, std::uint32_t pattern) noexcept
         std::memcpy(dst + done, block_bytes.data(), std::min(block_bytes.size(), bytes - done));
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -21,8 +21,7 @@
 
 #include "uapi/spanker_card.h"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 // Bytes of one element; 0 for an unknown dtype.
 std::size_t dtype_bytes(std::uint8_t dtype) noexcept;
@@ -44,4 +43,4 @@ std::size_t dtype_bytes(std::uint8_t dtype) noexcept;
 // `pattern` over and over from dst on, its byte 0 first; the last repetition may be cut.
 void fill(std::byte* dst, std::size_t bytes, std::uint32_t pattern) noexcept;
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

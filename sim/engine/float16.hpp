@@ -11,8 +11,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 static_assert(std::endian::native == std::endian::little, "card formats are read by memcpy");
 
@@ -48,8 +47,9 @@ constexpr std::uint16_t f32_to_f16(float value) noexcept
 {
     constexpr std::uint32_t bias = (127 - 15) << 23;
     constexpr std::uint32_t smallest_normal = (127 - 14) << 23;
-    constexpr std::uint32_t first_overflow = (127 + 16) << 23; // 2^16; what rounds up to it carries
-    constexpr std::uint32_t half_bits = 126 << 23;             // 0.5f, whose ulp is 2^-24
+    constexpr std::uint32_t first_overflow = (127 + 16)
+                                             << 23;  // 2^16; what rounds up to it carries
+    constexpr std::uint32_t half_bits = 126 << 23;   // 0.5f, whose ulp is 2^-24
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 16 & 0x8000;
     const std::uint32_t magnitude = bits & f32_magnitude_mask;
@@ -75,4 +75,4 @@ constexpr std::uint16_t f32_to_bf16(float value) noexcept
     return static_cast<std::uint16_t>(nan ? bf16_nan_bits : rounded);
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -6,16 +6,11 @@
 #include <algorithm>
 #include <array>
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
-namespace
-{
+namespace {
 
-bool always() noexcept
-{
-    return true;
-}
+bool always() noexcept { return true; }
 
 constexpr std::array kernels{
     matmul_kernel{
@@ -26,12 +21,9 @@ constexpr std::array kernels{
     },
 };
 
-} // namespace
+}  // namespace
 
-std::span<const matmul_kernel> matmul_kernels() noexcept
-{
-    return kernels;
-}
+std::span<const matmul_kernel> matmul_kernels() noexcept { return kernels; }
 
 const matmul_kernel* find_matmul_kernel(std::string_view name) noexcept
 {
@@ -48,4 +40,4 @@ const matmul_kernel& active_matmul_kernel() noexcept
     return chosen;
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -12,8 +12,7 @@
 
 #include "sim/engine/matmul.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 struct matmul_kernel {
     std::string_view name;
@@ -37,4 +36,4 @@ const matmul_kernel& active_matmul_kernel() noexcept;
 void portable_integer_rows(const matmul_args& args, std::uint32_t first_row, std::uint32_t n_rows);
 void portable_exact_rows(const matmul_args& args, std::uint32_t first_row, std::uint32_t n_rows);
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -10,8 +10,7 @@
 #include "sim/engine/q4k.hpp"
 #include "sim/engine/q8_k.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 std::uint64_t w_row_bytes(std::uint32_t k) noexcept
 {
@@ -21,9 +20,9 @@ std::uint64_t w_row_bytes(std::uint32_t k) noexcept
 std::uint64_t x_row_bytes(std::uint8_t format, std::uint32_t k) noexcept
 {
     constexpr std::array<std::uint64_t, SPK_X_COUNT> block_bytes{
-        block_values * sizeof(float), // SPK_X_F32
-        sizeof(q8_k_block),           // SPK_X_Q8_K
-        sizeof(q4_k_block),           // SPK_X_Q4_K
+        block_values * sizeof(float),  // SPK_X_F32
+        sizeof(q8_k_block),            // SPK_X_Q8_K
+        sizeof(q4_k_block),            // SPK_X_Q4_K
     };
     return format < SPK_X_COUNT ? k / block_values * block_bytes[format] : 0;
 }
@@ -42,10 +41,7 @@ int check(const matmul_args& args) noexcept
     return args.n_tok < 2 || pitches_fit ? 0 : -EINVAL;
 }
 
-int matmul(const matmul_args& args)
-{
-    return matmul_rows(args, 0, args.n_out);
-}
+int matmul(const matmul_args& args) { return matmul_rows(args, 0, args.n_out); }
 
 int matmul_rows(const matmul_args& args, std::uint32_t first_row, std::uint32_t n_rows)
 {
@@ -57,4 +53,4 @@ int matmul_rows(const matmul_args& args, std::uint32_t first_row, std::uint32_t 
     return 0;
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

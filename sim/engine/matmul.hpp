@@ -24,19 +24,18 @@
 
 #include "uapi/spanker_card.h"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 struct matmul_args {
-    const std::byte* w = nullptr; // n_out rows of k / 256 blocks of 144 bytes, packed
-    const std::byte* x = nullptr; // n_tok rows of x_row_bytes(format, k), x_pitch apart
-    std::byte* y = nullptr;       // n_tok rows of n_out f32, y_pitch apart
+    const std::byte* w = nullptr;  // n_out rows of k / 256 blocks of 144 bytes, packed
+    const std::byte* x = nullptr;  // n_tok rows of x_row_bytes(format, k), x_pitch apart
+    std::byte* y = nullptr;        // n_tok rows of n_out f32, y_pitch apart
     std::uint32_t n_out = 0;
-    std::uint32_t k = 0; // multiple of 256, at least 256
+    std::uint32_t k = 0;  // multiple of 256, at least 256
     std::uint32_t n_tok = 0;
-    std::uint64_t x_pitch = 0; // bytes; not looked at when n_tok < 2
+    std::uint64_t x_pitch = 0;  // bytes; not looked at when n_tok < 2
     std::uint64_t y_pitch = 0;
-    std::uint8_t format = SPK_X_F32; // an spk_x_format
+    std::uint8_t format = SPK_X_F32;  // an spk_x_format
     bool exact = false;
     bool accumulate = false;
 };
@@ -61,4 +60,4 @@ std::uint64_t y_row_bytes(std::uint32_t n_out) noexcept;
 [[nodiscard]] int matmul_rows(const matmul_args& args, std::uint32_t first_row,
                               std::uint32_t n_rows);
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -21,11 +21,9 @@
 #include "sim/engine/q4k.hpp"
 #include "sim/engine/q8_k.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
-namespace
-{
+namespace {
 
 constexpr std::size_t tile_tokens = 32;
 constexpr std::size_t tile_rows = 1024;
@@ -43,8 +41,8 @@ struct integer_path {
     static constexpr std::size_t chunk_blocks = 32;
 
     struct w_block {
-        std::array<std::int16_t, block_values> scaled; // scale * nibble
-        std::array<std::int16_t, block_bsums> minimum; // beside each bsum
+        std::array<std::int16_t, block_values> scaled;  // scale * nibble
+        std::array<std::int16_t, block_bsums> minimum;  // beside each bsum
         float d;
         float dmin;
     };
@@ -247,7 +245,7 @@ void multiply_rows(const matmul_args& args, std::uint32_t first_row, std::uint32
     }
 }
 
-} // namespace
+}  // namespace
 
 void portable_integer_rows(const matmul_args& args, std::uint32_t first_row, std::uint32_t n_rows)
 {
@@ -259,4 +257,4 @@ void portable_exact_rows(const matmul_args& args, std::uint32_t first_row, std::
     multiply_rows<exact_path>(args, first_row, n_rows);
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

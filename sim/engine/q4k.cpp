@@ -5,8 +5,7 @@
 
 #include "sim/engine/float16.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 q4_k_scales decode_scales(const q4_k_block& block) noexcept
 {
@@ -56,4 +55,4 @@ void dequantize_row_q4_k(const std::byte* row, std::size_t blocks, float* out) n
         dequantize(load_block<q4_k_block>(row + b * sizeof(q4_k_block)), out + b * block_values);
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -18,16 +18,15 @@
 
 #include "uapi/spanker_card.h"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 inline constexpr std::size_t block_values = SPK_QK_K;
 inline constexpr std::size_t sub_blocks = 8;
 inline constexpr std::size_t sub_block_values = block_values / sub_blocks;
 
 struct q4_k_block {
-    std::uint16_t d;    // f16
-    std::uint16_t dmin; // f16
+    std::uint16_t d;     // f16
+    std::uint16_t dmin;  // f16
     std::uint8_t scales[12];
     std::uint8_t q[block_values / 2];
 };
@@ -69,4 +68,4 @@ block_type load_block(const std::byte* from) noexcept
     return block;
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

@@ -11,11 +11,9 @@
 #include "sim/engine/float16.hpp"
 #include "sim/engine/rounding.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
-namespace
-{
+namespace {
 
 std::int32_t magnitude_bits(float value) noexcept
 {
@@ -61,7 +59,7 @@ void set_bsums(q8_k_block& block) noexcept
     }
 }
 
-} // namespace
+}  // namespace
 
 q8_k_block quantize_q8_k(const float* values) noexcept
 {
@@ -94,4 +92,4 @@ void quantize_row_q8_k(const float* values, std::size_t k, std::byte* out) noexc
     }
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

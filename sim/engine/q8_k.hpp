@@ -12,8 +12,7 @@
 
 #include "sim/engine/q4k.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 inline constexpr std::size_t bsum_values = 16;
 inline constexpr std::size_t block_bsums = block_values / bsum_values;
@@ -36,4 +35,4 @@ q8_k_block quantize_q8_k(const float* values) noexcept;
 // A row of k values (a multiple of 256) to k / 256 packed blocks at any address.
 void quantize_row_q8_k(const float* values, std::size_t k, std::byte* out) noexcept;
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

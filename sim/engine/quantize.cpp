@@ -14,11 +14,9 @@
 #include "sim/engine/q4k.hpp"
 #include "sim/engine/rounding.hpp"
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
-namespace
-{
+namespace {
 
 constexpr int level_max = 15;
 constexpr int six_bit_max = 63;
@@ -30,7 +28,7 @@ using levels = std::array<std::uint8_t, sub_block_values>;
 
 struct sub_block {
     const float* x;
-    std::array<float, sub_block_values> weight; // importance of each value's error
+    std::array<float, sub_block_values> weight;  // importance of each value's error
     float sum_w;
     float sum_wx;
     float low;
@@ -168,7 +166,7 @@ q4_k_block quantize_block(const float* x) noexcept
 {
     levels all[sub_blocks];
     float scale[sub_blocks];
-    float minimum[sub_blocks]; // positive: what is subtracted
+    float minimum[sub_blocks];  // positive: what is subtracted
     float scale_max = 0;
     float minimum_max = 0;
     for (std::size_t j = 0; j < sub_blocks; j++) {
@@ -198,7 +196,7 @@ q4_k_block quantize_block(const float* x) noexcept
     return block;
 }
 
-} // namespace
+}  // namespace
 
 void quantize_row_q4_k(const float* values, std::size_t k, std::byte* out) noexcept
 {
@@ -208,4 +206,4 @@ void quantize_row_q4_k(const float* values, std::size_t k, std::byte* out) noexc
     }
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

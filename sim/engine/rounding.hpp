@@ -9,8 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace spanker::engine
-{
+namespace spanker::engine {
 
 constexpr std::int32_t nearest_int(float value) noexcept
 {
@@ -19,4 +18,4 @@ constexpr std::int32_t nearest_int(float value) noexcept
     return (bits & 0x007fffff) - 0x00400000;
 }
 
-} // namespace spanker::engine
+}  // namespace spanker::engine

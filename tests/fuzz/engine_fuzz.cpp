@@ -13,8 +13,7 @@
 #include "sim/engine/q4k.hpp"
 #include "sim/engine/q8_k.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker::engine;
 
@@ -25,8 +24,7 @@ void require(bool condition)
 }
 
 // Hands out the input from its start; past the end everything is a repetition of it.
-class input
-{
+class input {
 public:
     input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
 
@@ -133,7 +131,7 @@ void fuzz_elementwise(input& in)
     fill(dst.get(), bytes, constant);
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {

@@ -12,8 +12,7 @@
 #include "float_reference.hpp"
 #include "sim/engine/elementwise.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -34,7 +33,7 @@ std::uint32_t quotient(const test::float_format& f, std::uint32_t pattern, std::
     int exponent = 0;
     const double fraction = std::frexp(std::fabs(value), &exponent);
     const auto mantissa =
-        static_cast<std::uint64_t>(std::ldexp(fraction, 24)); // at most 24 bits are set
+        static_cast<std::uint64_t>(std::ldexp(fraction, 24));  // at most 24 bits are set
     const wide dividend = static_cast<wide>(mantissa) << 40;
     const auto result = static_cast<std::uint64_t>(dividend / divisor);
     return test::encode(f, value < 0, result, exponent - 24 - 40, dividend % divisor != 0);
@@ -48,9 +47,7 @@ std::vector<std::uint16_t> divide16(std::uint8_t dtype, std::vector<std::uint16_
     return values;
 }
 
-class engine_divide_16_bit : public testing::TestWithParam<std::uint8_t>
-{
-};
+class engine_divide_16_bit : public testing::TestWithParam<std::uint8_t> {};
 
 TEST_P(engine_divide_16_bit, every_pattern_is_rounded_once)
 {
@@ -103,10 +100,7 @@ struct near_tie {
     std::uint32_t divisor;
 };
 
-int width_of(std::uint64_t value)
-{
-    return static_cast<int>(std::bit_width(value));
-}
+int width_of(std::uint64_t value) { return static_cast<int>(std::bit_width(value)); }
 
 std::uint64_t inverse_modulo_2_64(std::uint64_t odd)
 {
@@ -234,4 +228,4 @@ TEST(engine_divide, by_zero_and_unknown_dtypes_are_refused)
     EXPECT_EQ(value[0], std::byte{1});
 }
 
-} // namespace
+}  // namespace

@@ -15,8 +15,7 @@
 
 #include "float_reference.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -25,7 +24,7 @@ struct dtype_info {
     const char* name;
     std::uint8_t dtype;
     std::size_t bytes;
-    const test::float_format* format; // nullptr: integer
+    const test::float_format* format;  // nullptr: integer
 };
 
 const dtype_info dtypes[] = {
@@ -77,8 +76,7 @@ std::uint32_t compute(const dtype_info& d, std::uint8_t op, std::uint32_t a, std
 
 // ---- arrays of patterns, one byte off any alignment ----
 
-class array
-{
+class array {
 public:
     array(const dtype_info& d, std::size_t count) : bytes_(d.bytes), memory_(1 + d.bytes * count) {}
 
@@ -122,8 +120,7 @@ array random_array(const dtype_info& d, std::size_t count, unsigned seed)
     return a;
 }
 
-class engine_reduce : public testing::TestWithParam<std::tuple<dtype_info, int>>
-{
+class engine_reduce : public testing::TestWithParam<std::tuple<dtype_info, int>> {
 protected:
     dtype_info d = std::get<0>(GetParam());
     std::uint8_t op = static_cast<std::uint8_t>(std::get<1>(GetParam()));
@@ -137,9 +134,8 @@ protected:
     }
 };
 
-class engine_reduce_floats : public engine_reduce // integers have no NaN
-{
-};
+class engine_reduce_floats : public engine_reduce  // integers have no NaN
+{};
 
 TEST_P(engine_reduce, equals_its_definition_for_any_length)
 {
@@ -236,22 +232,22 @@ struct known {
 TEST(engine_reduce_known, answers_written_down)
 {
     const known table[] = {
-        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x3f800000, 0x40000000, 0x40400000}, // 1 + 2 = 3
-        {SPK_DTYPE_F32, SPK_REDUCE_MIN, 0x00000000, 0x80000000, 0x80000000}, // -0 < +0
+        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x3f800000, 0x40000000, 0x40400000},  // 1 + 2 = 3
+        {SPK_DTYPE_F32, SPK_REDUCE_MIN, 0x00000000, 0x80000000, 0x80000000},  // -0 < +0
         {SPK_DTYPE_F32, SPK_REDUCE_MIN, 0x80000000, 0x00000000, 0x80000000},
         {SPK_DTYPE_F32, SPK_REDUCE_MAX, 0x00000000, 0x80000000, 0x00000000},
         {SPK_DTYPE_F32, SPK_REDUCE_MAX, 0x80000000, 0x00000000, 0x00000000},
-        {SPK_DTYPE_F32, SPK_REDUCE_MAX, 0xff800000, 0xffc00001, 0x7fc00000},  // NaN wins over -inf
-        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x7f800000, 0xff800000, 0x7fc00000},  // inf - inf
-        {SPK_DTYPE_F32, SPK_REDUCE_PROD, 0x7f800000, 0x00000000, 0x7fc00000}, // inf * 0
-        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x7f7fffff, 0x7f7fffff, 0x7f800000},  // overflow
-        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x7bff, 0x4c00, 0x7c00}, // 65504 + 16 ties to infinity
-        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x0001, 0x0001, 0x0002}, // denormals
-        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x6800, 0x3c00, 0x6800}, // 2048 + 1 ties to even
+        {SPK_DTYPE_F32, SPK_REDUCE_MAX, 0xff800000, 0xffc00001, 0x7fc00000},   // NaN wins over -inf
+        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x7f800000, 0xff800000, 0x7fc00000},   // inf - inf
+        {SPK_DTYPE_F32, SPK_REDUCE_PROD, 0x7f800000, 0x00000000, 0x7fc00000},  // inf * 0
+        {SPK_DTYPE_F32, SPK_REDUCE_SUM, 0x7f7fffff, 0x7f7fffff, 0x7f800000},   // overflow
+        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x7bff, 0x4c00, 0x7c00},  // 65504 + 16 ties to infinity
+        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x0001, 0x0001, 0x0002},  // denormals
+        {SPK_DTYPE_F16, SPK_REDUCE_SUM, 0x6800, 0x3c00, 0x6800},  // 2048 + 1 ties to even
         {SPK_DTYPE_F16, SPK_REDUCE_MIN, 0x0000, 0x8000, 0x8000},
         {SPK_DTYPE_F16, SPK_REDUCE_MAX, 0xfc00, 0xfe01, 0x7e00},
-        {SPK_DTYPE_BF16, SPK_REDUCE_SUM, 0x4380, 0x3f80, 0x4380}, // 256 + 1 ties to even
-        {SPK_DTYPE_BF16, SPK_REDUCE_SUM, 0x4380, 0x4040, 0x4382}, // 256 + 3 ties to even: 260
+        {SPK_DTYPE_BF16, SPK_REDUCE_SUM, 0x4380, 0x3f80, 0x4380},  // 256 + 1 ties to even
+        {SPK_DTYPE_BF16, SPK_REDUCE_SUM, 0x4380, 0x4040, 0x4382},  // 256 + 3 ties to even: 260
         {SPK_DTYPE_BF16, SPK_REDUCE_MAX, 0x8000, 0x0000, 0x0000},
         {SPK_DTYPE_I32, SPK_REDUCE_SUM, 0x7fffffff, 1, 0x80000000},
         {SPK_DTYPE_I32, SPK_REDUCE_PROD, 0x80000000, 0xffffffff, 0x80000000},
@@ -273,9 +269,7 @@ TEST(engine_reduce_known, answers_written_down)
 
 // ---- scale ----
 
-class engine_scale : public testing::TestWithParam<dtype_info>
-{
-};
+class engine_scale : public testing::TestWithParam<dtype_info> {};
 
 TEST_P(engine_scale, multiplies_each_element_by_the_constant)
 {
@@ -352,4 +346,4 @@ TEST(engine_elementwise, unknown_dtypes_and_ops_are_refused_and_nothing_is_writt
     EXPECT_EQ(value[0], std::byte{1});
 }
 
-} // namespace
+}  // namespace

@@ -9,8 +9,7 @@
 
 #include "float_reference.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -24,14 +23,9 @@ struct format {
 const format f16{"f16", test::f16_format, engine::f16_to_f32, engine::f32_to_f16};
 const format bf16{"bf16", test::bf16_format, engine::bf16_to_f32, engine::f32_to_bf16};
 
-class engine_float16 : public testing::TestWithParam<format>
-{
-};
+class engine_float16 : public testing::TestWithParam<format> {};
 
-std::uint32_t bits_of(float value)
-{
-    return std::bit_cast<std::uint32_t>(value);
-}
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 bool is_nan(const format& f, std::uint32_t pattern)
 {
@@ -112,4 +106,4 @@ TEST(engine_canonical, leaves_numbers_alone_and_replaces_every_nan)
         EXPECT_EQ(bits_of(engine::canonical(std::bit_cast<float>(bits))), 0x7fc00000U);
 }
 
-} // namespace
+}  // namespace

@@ -8,8 +8,7 @@
 
 #include "engine_problem.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -48,4 +47,4 @@ TEST(engine_kernels, each_supported_one_agrees_with_the_portable_one)
     }
 }
 
-} // namespace
+}  // namespace

@@ -11,8 +11,7 @@
 
 #include "engine_problem.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 using test::problem;
@@ -111,9 +110,7 @@ TEST(engine_matmul, pitches_skip_bytes_that_are_neither_read_nor_written)
 
 // ---- splits ----
 
-class engine_matmul_split : public testing::TestWithParam<bool>
-{
-};
+class engine_matmul_split : public testing::TestWithParam<bool> {};
 
 TEST_P(engine_matmul_split, any_split_of_rows_gives_the_same_bits)
 {
@@ -241,7 +238,7 @@ TEST(engine_matmul, a_huge_activation_scale_does_not_turn_a_cancelled_product_in
 {
     engine::q4_k_block w{};
     w.d = w.dmin = engine::f32_to_f16(100.0F);
-    w.scales[0] = w.scales[4] = 1; // sub-block 0: 100 * nibble - 100
+    w.scales[0] = w.scales[4] = 1;  // sub-block 0: 100 * nibble - 100
     std::memset(w.q, 0x01, sizeof w.q);
     engine::q8_k_block x{};
     x.d = 3e38F;
@@ -382,4 +379,4 @@ TEST(engine_matmul, row_sizes_follow_the_formats)
     EXPECT_EQ(engine::y_row_bytes(0xffffffffU), 0xffffffffULL * 4);
 }
 
-} // namespace
+}  // namespace

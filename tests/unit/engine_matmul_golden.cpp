@@ -9,8 +9,7 @@
 #include "sim/engine/matmul.hpp"
 #include "tools/reference/q4k_reference.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -44,9 +43,7 @@ struct loaded {
     }
 };
 
-class engine_matmul_golden : public testing::TestWithParam<const char*>
-{
-};
+class engine_matmul_golden : public testing::TestWithParam<const char*> {};
 
 TEST_P(engine_matmul_golden, f32_activations_match_the_ideal_8_bit_result)
 {
@@ -111,4 +108,4 @@ TEST(engine_matmul_edges, non_finite_scales_give_non_finite_results_where_arithm
     }
 }
 
-} // namespace
+}  // namespace

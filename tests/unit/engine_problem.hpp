@@ -14,8 +14,7 @@
 #include "sim/engine/q8_k.hpp"
 #include "tools/reference/q4k_reference.hpp"
 
-namespace spanker::test
-{
+namespace spanker::test {
 
 struct problem {
     std::uint32_t n_out;
@@ -96,4 +95,4 @@ inline std::vector<float> dequantized_q8_k(const std::vector<std::byte>& blocks)
     return values;
 }
 
-} // namespace spanker::test
+}  // namespace spanker::test

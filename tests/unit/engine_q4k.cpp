@@ -12,8 +12,7 @@
 #include "golden.hpp"
 #include "tools/reference/q4k_reference.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -23,9 +22,7 @@ struct section_of_weights {
     const char* values;
 };
 
-class engine_q4k_golden : public testing::TestWithParam<section_of_weights>
-{
-};
+class engine_q4k_golden : public testing::TestWithParam<section_of_weights> {};
 
 std::vector<float> dequantized(const std::vector<std::byte>& blocks)
 {
@@ -122,4 +119,4 @@ TEST(engine_q4k, six_bit_scales_use_every_bit_once)
     }
 }
 
-} // namespace
+}  // namespace

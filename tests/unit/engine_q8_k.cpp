@@ -11,8 +11,7 @@
 
 #include "golden.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 using values = std::vector<float>;
@@ -116,4 +115,4 @@ TEST(engine_q8_k, a_block_with_nan_or_infinity_has_a_nan_scale_and_zero_levels)
     }
 }
 
-} // namespace
+}  // namespace

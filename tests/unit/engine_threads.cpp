@@ -7,8 +7,7 @@
 
 #include "engine_problem.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -32,4 +31,4 @@ TEST(engine_threads, that_share_a_matmul_give_the_bits_of_one)
     }
 }
 
-} // namespace
+}  // namespace

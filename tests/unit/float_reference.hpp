@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace spanker::test
-{
+namespace spanker::test {
 
 // sign, exponent_bits, fraction_bits from the top.
 struct float_format {
@@ -50,7 +49,7 @@ inline std::uint32_t encode(const float_format& f, bool negative, std::uint64_t 
     const std::uint32_t sign = negative ? f.sign() : 0;
     if (magnitude == 0)
         return sign;
-    const int lowest = 1 - f.bias() - f.fraction_bits; // exponent of the denormals' unit
+    const int lowest = 1 - f.bias() - f.fraction_bits;  // exponent of the denormals' unit
     const int width = 64 - __builtin_clzll(magnitude);
     const int unit = std::max(lowest, exponent + width - 1 - f.fraction_bits);
     const int drop = unit - exponent;
@@ -82,4 +81,4 @@ inline std::uint32_t encode(const float_format& f, double value)
     return encode(f, std::signbit(value), magnitude, exponent - 53, false);
 }
 
-} // namespace spanker::test
+}  // namespace spanker::test

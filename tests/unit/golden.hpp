@@ -14,11 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace spanker::test
-{
+namespace spanker::test {
 
-class golden
-{
+class golden {
 public:
     std::uint32_t kind;
     std::uint32_t n_out;
@@ -79,4 +77,4 @@ private:
     std::map<std::string, std::vector<std::byte>> sections_;
 };
 
-} // namespace spanker::test
+}  // namespace spanker::test

@@ -9,8 +9,7 @@
 
 #include "golden.hpp"
 
-namespace
-{
+namespace {
 
 using namespace spanker;
 
@@ -85,4 +84,4 @@ TEST(reference_q4k, sizes_that_do_not_fit_are_refused_by_name)
     EXPECT_THROW(reference::weight(w, 256), std::out_of_range);
 }
 
-} // namespace
+}  // namespace

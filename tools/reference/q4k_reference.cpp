@@ -6,11 +6,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace spanker::reference
-{
+namespace spanker::reference {
 
-namespace
-{
+namespace {
 
 unsigned byte_at(std::span<const std::byte> block, std::size_t offset)
 {
@@ -79,7 +77,7 @@ void require_size(const char* what, std::size_t have, std::size_t need)
                                     " elements, the shape needs " + std::to_string(need));
 }
 
-} // namespace
+}  // namespace
 
 float weight(std::span<const std::byte> blocks, std::size_t index)
 {
@@ -113,7 +111,7 @@ std::vector<double> matmul(std::span<const std::byte> w, std::span<const float> 
     const std::size_t row_bytes = s.k / block_values * block_bytes;
     require_size("W", w.size(), s.n_out * row_bytes);
     require_size("X", x.size(), s.n_tok * s.k);
-    std::vector<double> columns(x.size()); // X transposed: the innermost loop goes over tokens
+    std::vector<double> columns(x.size());  // X transposed: the innermost loop goes over tokens
     for (std::size_t t = 0; t < s.n_tok; t++)
         for (std::size_t i = 0; i < s.k; i++)
             columns[i * s.n_tok + t] = x[t * s.k + i];
@@ -146,4 +144,4 @@ double nmse(std::span<const double> expected, std::span<const float> got)
     return error == 0 ? 0 : error / power;
 }
 
-} // namespace spanker::reference
+}  // namespace spanker::reference

@@ -12,8 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace spanker::reference
-{
+namespace spanker::reference {
 
 inline constexpr std::size_t block_values = 256;
 inline constexpr std::size_t block_bytes = 144;
@@ -26,9 +25,9 @@ float weight(std::span<const std::byte> blocks, std::size_t index);
 std::vector<float> dequantize(std::span<const std::byte> blocks);
 
 struct shape {
-    std::size_t n_out; // rows of W
-    std::size_t k;     // columns of W and X, a multiple of 256
-    std::size_t n_tok; // rows of X
+    std::size_t n_out;  // rows of W
+    std::size_t k;      // columns of W and X, a multiple of 256
+    std::size_t n_tok;  // rows of X
 };
 
 // Y[t][o] = sum over i of W[o][i] * X[t][i], n_tok x n_out. W is packed, X is n_tok x k. Throws
@@ -40,4 +39,4 @@ std::vector<double> matmul(std::span<const std::byte> w, std::span<const float> 
 // different lengths.
 double nmse(std::span<const double> expected, std::span<const float> got);
 
-} // namespace spanker::reference
+}  // namespace spanker::reference
