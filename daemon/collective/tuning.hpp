@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which way, how many tracks, what slice, what piece: by predicted time.
+//
+// Time grows in proportion to the number of slices once the pipeline is full,
+// so a long collective is priced by two short ones of the same slice size.
+#pragma once
+
+#include "daemon/collective/collective_job.hpp"
+#include "daemon/collective/stage_planner.hpp"
+
+namespace spanker::daemon::collective {
+
+struct measured {
+    std::uint64_t ns = 0;
+    bool exact = true;  // every item was run
+};
+
+// Time of the job as it stands, alone on the group.
+result<measured> measure(const planning& all, const collective_job& job);
+
+// Candidates differ in their tracks, which the caller makes: one schedule for each way worth
+// trying.
+struct candidate {
+    schedule tracks;
+    spanker_algorithm algorithm = SPANKER_ALGORITHM_NONE;
+};
+
+struct choice {
+    std::size_t which = 0;  // of the candidates
+    std::uint64_t slice_elements = 0;
+    std::uint64_t ns = 0;  // without host staging
+};
+
+// job: all but tracks, slice and piece set. The longest slice within 0.2 % of the fastest wins:
+// fewer commands for the same time.
+result<choice> tune(const planning& all, const collective_job& job,
+                    std::span<const candidate> candidates);
+
+// The piece that overlaps host link and cables best; the whole count without staging. ns: the
+// time on the cables.
+std::uint64_t choose_piece(const planning& all, const collective_job& job, std::uint64_t ns);
+
+// The most items of a rank that one slice per chain takes: a block is never smaller.
+// NOT_SUPPORTED when a queue cannot hold them.
+result<std::uint32_t> least_block(const planning& all, const collective_job& job);
+
+// Slices must hide hop and issue, and two must fit the receive buffer.
+std::uint64_t least_slice_bytes(const cabling& cables);
+std::uint64_t most_slice_bytes(const cabling& cables);
+
+}  // namespace spanker::daemon::collective
