@@ -47,7 +47,7 @@ elseif(NOT SPANKER_SANITIZE STREQUAL "none")
     message(FATAL_ERROR "SPANKER_SANITIZE is '${SPANKER_SANITIZE}'; it must be none, 'address,undefined' or thread")
 endif()
 if(spanker_sanitizers)
-    add_compile_options(${spanker_sanitizers} -O1 -fno-omit-frame-pointer)
+    add_compile_options(${spanker_sanitizers} -O1 -g1 -fno-omit-frame-pointer) # -g1: lines for the reports
     add_link_options(${spanker_sanitizers})
     set(SPANKER_SANITIZED ON)
 endif()
