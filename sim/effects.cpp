@@ -82,19 +82,22 @@ effect effect_of(unsigned opcode)
 
 timing::outcome machine::finish(const timing::running& what)
 {
-    const command_in_flight& flight = in_flight[what.cmd.cookie];
     const effect act = effect_of(what.cmd.opcode);
     if (act == nullptr)
         return {};
     publish_now();
-    if (is_stale(flight.origin))
+    const command_in_flight* flight = find(what.cmd.cookie);
+    if (flight == nullptr || is_stale(flight->origin))
         return {SPANKER_CARD_CANCELLED, 0};
-    return act({*this, *cards[what.card], flight.wire, flight.origin, what});
+    return act({*this, *cards[what.card], flight->wire, flight->origin, what});
 }
 
 void machine::completed(const timing::ended& what)
 {
-    const command_in_flight flight = in_flight[what.cmd.cookie];
+    const command_in_flight* kept = find(what.cmd.cookie);
+    if (kept == nullptr)
+        return; // a reset came between its end and this report
+    const command_in_flight flight = *kept;
     forget(what.cmd.cookie);
     publish_now();
     {

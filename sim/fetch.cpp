@@ -95,7 +95,7 @@ void queue_fetch(machine& m, unsigned card, unsigned q)
             timing::command decoded = decode(wire, next.context);
             if (!advance_head(m, next.who))
                 return;
-            decoded.cookie = m.keep({.wire = wire, .origin = next.who});
+            decoded.cookie = m.keep(wire, next.who);
             m.world.submit(card, q, decoded);
         }
     }

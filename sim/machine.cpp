@@ -99,30 +99,39 @@ bool machine::do_actions()
 
 // ---- commands in flight ----
 
-std::uint64_t machine::keep(const command_in_flight& what)
+std::uint64_t machine::keep(const spk_cmd& wire, const ticket& origin)
 {
     if (in_flight_free.empty()) {
         in_flight_free.push_back(static_cast<std::uint32_t>(in_flight.size()));
         in_flight.emplace_back();
     }
-    const std::uint32_t index = in_flight_free.back();
+    const std::uint32_t slot = in_flight_free.back();
     in_flight_free.pop_back();
-    in_flight[index] = what;
-    in_flight[index].used = true;
-    return index;
+    command_in_flight& kept = in_flight[slot];
+    kept.wire = wire;
+    kept.origin = origin;
+    kept.use++;
+    return std::uint64_t{kept.use} << 32 | slot;
+}
+
+const command_in_flight* machine::find(std::uint64_t cookie) const
+{
+    const command_in_flight& kept = in_flight[static_cast<std::uint32_t>(cookie)];
+    return kept.use == cookie >> 32 ? &kept : nullptr;
 }
 
 void machine::forget(std::uint64_t cookie)
 {
-    in_flight[cookie].used = false;
-    in_flight_free.push_back(static_cast<std::uint32_t>(cookie));
+    const auto slot = static_cast<std::uint32_t>(cookie);
+    in_flight[slot].use++;
+    in_flight_free.push_back(slot);
 }
 
 void machine::forget_all_of(unsigned card)
 {
-    for (std::size_t i = 0; i < in_flight.size(); i++)
-        if (in_flight[i].used && in_flight[i].origin.card == card)
-            forget(i);
+    for (std::size_t slot = 0; slot < in_flight.size(); slot++)
+        if (in_flight[slot].use % 2 == 1 && in_flight[slot].origin.card == card)
+            forget(slot);
 }
 
 // ---- interrupts and events ----

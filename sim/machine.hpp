@@ -90,7 +90,7 @@ struct ticket {
 struct command_in_flight {
     spk_cmd wire = {};
     ticket origin = {};
-    bool used = false;
+    std::uint32_t use = 0; // counts the commands that had this slot; odd while one has it
 };
 
 // Something the runner has to do on behalf of the pins.
@@ -153,7 +153,9 @@ struct machine final : timing::observer {
     bool is_stale_locked(const ticket& who) const;
 
     // ---- commands in flight (runner) ----
-    std::uint64_t keep(const command_in_flight& what);
+    // A cookie is a slot and its use, so that one that comes late finds nothing.
+    std::uint64_t keep(const spk_cmd& wire, const ticket& origin);
+    const command_in_flight* find(std::uint64_t cookie) const;
     void forget(std::uint64_t cookie);
     void forget_all_of(unsigned card);
 
