@@ -116,6 +116,8 @@ void world::impl::add_conditions(card_state& c, queue_state& q, record* r)
         q.fenced.push_back(r);
     }
     for (const queue_state::section& s : q.sections) {
+        if (r->seq > s.last_seq)
+            continue;
         if (s.bad)
             doom(r, SPANKER_CARD_POISONED, s.origin);
         else

@@ -310,6 +310,9 @@ struct timer_entry {
 
 struct world::impl {
     impl(std::span<const card_costs> costs, std::span<const cable> cables, observer* watcher);
+    ~impl() { restart(); }  // gives back what the observer hung on messages
+    impl(const impl&) = delete;
+    impl& operator=(const impl&) = delete;
 
     // world.cpp: the clock and the round of a step
     bool due() const { return dirty != 0 || !doomed.empty() || !news.empty(); }

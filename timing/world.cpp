@@ -151,12 +151,7 @@ world::world(std::span<const card_costs> cards, std::span<const cable> cables, o
     }
 }
 
-world::~world()
-{
-    if (impl_)
-        impl_->restart();
-}
-
+world::~world() = default;
 world::world(world&&) noexcept = default;
 world& world::operator=(world&&) noexcept = default;
 
