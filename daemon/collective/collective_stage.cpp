@@ -149,26 +149,40 @@ void place_rank(const request& of, std::uint32_t rank, collective_job::rank_part
         part.host_out = spot_of(one.dst).at(rank * of.result_bytes());
 }
 
-std::vector<candidate> candidates(const planning& all, const collective_stage& one)
+schedule schedule_for(const collective_stage& one, const route& way)
 {
-    std::vector<candidate> made;
-    const auto add = [&](const route& way, std::uint32_t tracks, spanker_algorithm ring_name) {
-        const spanker_algorithm name = way.closed ? ring_name : SPANKER_ALGORITHM_CHAIN;
-        if (one.op == SPANKER_SOP_ALL_REDUCE)
-            made.push_back({all_reduce_schedule(way, tracks), name});
-        else if (one.op == SPANKER_SOP_ALL_GATHER)
-            made.push_back({all_gather_schedule(way, tracks), name});
-        else
-            made.push_back({broadcast_schedule(way, one.root), name});
-    };
-    const spanker_algorithm ring_name = one.op == SPANKER_SOP_ALL_REDUCE ? SPANKER_ALGORITHM_FUSED_RING
-                                        : one.op == SPANKER_SOP_ALL_GATHER
-                                            ? SPANKER_ALGORITHM_RING_GATHER
-                                            : SPANKER_ALGORITHM_RING_BROADCAST;
+    switch (one.op) {
+    case SPANKER_SOP_ALL_REDUCE:
+        return all_reduce_schedule(way, 2);
+    case SPANKER_SOP_ALL_GATHER:
+        return all_gather_schedule(way, 2);
+    default:
+        return broadcast_schedule(way, one.root);
+    }
+}
+
+spanker_algorithm algorithm_for(const collective_stage& one, const route& way)
+{
+    if (!way.closed)
+        return SPANKER_ALGORITHM_CHAIN;
+    switch (one.op) {
+    case SPANKER_SOP_ALL_REDUCE:
+        return SPANKER_ALGORITHM_FUSED_RING;
+    case SPANKER_SOP_ALL_GATHER:
+        return SPANKER_ALGORITHM_RING_GATHER;
+    default:
+        return SPANKER_ALGORITHM_RING_BROADCAST;
+    }
+}
+
+// The ring if there is one; the line too when it leaves out the narrowest cable.
+std::vector<const route*> ways(const planning& all)
+{
+    std::vector<const route*> made;
     if (all.ring)
-        add(*all.ring, 2, ring_name);
+        made.push_back(&*all.ring);
     if (!all.ring || (all.chain && all.chain->narrowest > all.ring->narrowest))
-        add(*all.chain, 2, ring_name);
+        made.push_back(&*all.chain);
     return made;
 }
 
@@ -317,22 +331,25 @@ result<stage_ptr> prepare_joined(const planning& all, const request& of)
     job.count = of.one.count;
     for (std::uint32_t r = 0; r < of.ranks; ++r)
         place_rank(of, r, job.part[r]);
-    std::vector<candidate> ways = candidates(all, of.one);
-    const auto best = tune(all, job, ways);
+    const std::vector<const route*> routes = ways(all);
+    std::vector<schedule> candidates;
+    for (const route* way : routes)
+        candidates.push_back(schedule_for(of.one, *way));
+    const auto best = tune(all, job, candidates);
     if (!best)
         return tl::unexpected(best.error());
-    job.tracks = std::move(ways[best->which].tracks);
+    job.tracks = best->tracks;
     job.slice_elements = best->slice_elements;
-    job.piece_elements = choose_piece(all, job, best->ns);
+    job.piece_elements = choose_piece(all, job, best->time.ns);
     const auto least = least_block(all, job);
     if (!least)
         return tl::unexpected(least.error());
-    const auto time = measure(all, job);
+    const auto time = is_staged(job) ? measure(all, job) : result<measured>(best->time);
     if (!time)
         return tl::unexpected(time.error());
     const bound lower = lower_bound(all, of, job);
     auto made = std::make_unique<prepared_collective>(std::move(job), of.result_bytes());
-    made->algorithm = ways[best->which].algorithm;
+    made->algorithm = algorithm_for(of.one, *routes[best->which]);
     made->lower = lower;
     made->least_block = *least;
     made->extrapolated_ns = time->exact ? 0 : time->ns;

@@ -392,16 +392,6 @@ bound matmul_bound(const planning& all, const request& of)
     return lower;
 }
 
-std::vector<candidate> scatter_candidates(const planning& all)
-{
-    std::vector<candidate> made;
-    if (all.ring)
-        made.push_back({reduce_scatter_schedule(*all.ring, 2), SPANKER_ALGORITHM_K_SPLIT});
-    else
-        made.push_back({reduce_scatter_schedule(*all.chain, 2), SPANKER_ALGORITHM_K_SPLIT});
-    return made;
-}
-
 result<void> prepare_reduction(const planning& all, const request& of, prepared_matmul& made)
 {
     if (auto good = check_collective_cards(all); !good)
@@ -412,11 +402,11 @@ result<void> prepare_reduction(const planning& all, const request& of, prepared_
     job.after = wait_for::matmul;
     for (std::uint32_t r = 0; r < of.ranks; ++r)
         job.part[r].src = job.part[r].dst = {1, 0};
-    std::vector<candidate> ways = scatter_candidates(all);
-    const auto best = tune(all, job, ways);
+    const schedule way = reduce_scatter_schedule(all.ring ? *all.ring : *all.chain, 2);
+    const auto best = tune(all, job, {&way, 1});
     if (!best)
         return tl::unexpected(best.error());
-    job.tracks = std::move(ways[best->which].tracks);
+    job.tracks = best->tracks;
     job.slice_elements = best->slice_elements;
     job.piece_elements = job.count;
     for (std::uint32_t r = 0; r < of.ranks; ++r)

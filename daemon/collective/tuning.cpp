@@ -13,7 +13,7 @@ namespace {
 
 // More items than this are not run one by one; about as many milliseconds as thousands.
 constexpr std::uint64_t most_exact_items = 3000;
-constexpr std::uint64_t short_slices = 3, longer_slices = 5;  // per chunk, of the two short runs
+constexpr std::uint64_t short_slices = 2, longer_slices = 3;  // per chunk, of the two short runs
 constexpr std::uint64_t short_pieces = 3, longer_pieces = 5;
 constexpr std::uint64_t most_pieces = 64;
 constexpr double good_enough = 1.002;
@@ -33,13 +33,6 @@ std::uint64_t elements_for(const collective_job& job, std::uint64_t slices)
     for (const track& one : job.tracks)
         most = std::max<std::uint64_t>(most, job.slice_elements * one.chunks * one.share_of);
     return most * slices;
-}
-
-bool staged(const collective_job& job)
-{
-    return std::any_of(job.part.begin(), job.part.end(), [](const auto& part) {
-        return part.host_in || part.copy_from || part.host_out;
-    });
 }
 
 collective_job unstaged(collective_job job)
@@ -152,6 +145,13 @@ std::uint64_t least_slice_bytes(const cabling& cables)
     return std::min(flits * SPK_FLIT_BYTES, most_slice_bytes(cables));
 }
 
+bool is_staged(const collective_job& job)
+{
+    return std::any_of(job.part.begin(), job.part.end(), [](const auto& part) {
+        return part.host_in || part.copy_from || part.host_out;
+    });
+}
+
 result<measured> measure(const planning& all, const collective_job& job)
 {
     if (total_items(all, job, job.count) <= most_exact_items) {
@@ -160,7 +160,7 @@ result<measured> measure(const planning& all, const collective_job& job)
             return tl::unexpected(ns.error());
         return measured{*ns, true};
     }
-    if (!staged(job)) {
+    if (!is_staged(job)) {
         collective_job one = job;
         one.piece_elements = job.count;
         const std::uint64_t longer = elements_for(job, longer_slices);
@@ -178,44 +178,88 @@ result<measured> measure(const planning& all, const collective_job& job)
     return formula(all, job);
 }
 
-result<choice> tune(const planning& all, const collective_job& job,
-                    std::span<const candidate> candidates)
+namespace {
+
+// Slice sizes from the largest down, in elements, as long as they cut the vector anew.
+std::vector<std::uint64_t> slice_sizes(const planning& all, const collective_job& job)
 {
-    const std::uint64_t unit = job.unit();
-    const std::uint64_t least = least_slice_bytes(all.cables), most = most_slice_bytes(all.cables);
-    std::vector<std::uint64_t> sizes{most};
-    for (std::uint64_t bytes = most / 2; bytes >= least && sizes.size() < 4; bytes /= 2)
-        sizes.push_back(bytes);
+    const std::uint64_t least = least_slice_bytes(all.cables), unit = job.unit();
+    std::vector<std::uint64_t> made;
+    std::uint64_t before = 0;
+    for (std::uint64_t bytes = most_slice_bytes(all.cables);
+         made.empty() || (bytes >= least && made.size() < 4); bytes /= 2) {
+        const std::uint64_t elements = std::max(unit, bytes / job.element_bytes() / unit * unit);
+        const std::uint64_t slices = slicing(job.tracks[0], job.count, unit, elements).slices();
+        if (slices != before)
+            made.push_back(elements);
+        before = slices;
+    }
+    return made;
+}
+
+schedule without_shift(schedule tracks)
+{
+    for (track& one : tracks)
+        one.shift = 0;
+    return tracks;
+}
+
+bool shifted(const schedule& tracks)
+{
+    return std::any_of(tracks.begin(), tracks.end(),
+                       [](const track& one) { return one.shift != 0; });
+}
+
+// Adds what the job takes, if it is worth asking: a long one is asked about its longest slices only.
+result<void> try_one(const planning& all, const collective_job& job, std::size_t which,
+                     std::vector<choice>& tried)
+{
+    if (!tried.empty() && tried.back().which == which &&
+        total_items(all, job, job.count) > most_exact_items)
+        return {};
+    const auto time = measure(all, job);
+    if (!time)
+        return tl::unexpected(time.error());
+    tried.push_back({which, job.tracks, job.slice_elements, *time});
+    return {};
+}
+
+}  // namespace
+
+result<choice> tune(const planning& all, const collective_job& job,
+                    std::span<const schedule> candidates)
+{
     std::vector<choice> tried;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
-        std::uint64_t shortest = 0;  // slices of that many elements or more hold a chunk whole
-        for (const std::uint64_t bytes : sizes) {
-            collective_job trial = unstaged(job);
-            trial.tracks = candidates[c].tracks;
-            trial.slice_elements = std::max(unit, bytes / job.element_bytes() / unit * unit);
-            trial.piece_elements = trial.count;
+        collective_job trial = unstaged(job);
+        trial.piece_elements = trial.count;
+        trial.tracks = candidates[c];
+        for (const std::uint64_t elements : slice_sizes(all, trial)) {
+            trial.slice_elements = elements;
+            trial.tracks = candidates[c];
             const std::uint64_t slices =
-                slicing(trial.tracks[0], trial.count, unit, trial.slice_elements).slices();
-            if (slices == shortest)
-                continue;  // the same slices as with the size before
-            shortest = slices;
-            const auto time = measure(all, trial);
-            if (!time)
-                return tl::unexpected(time.error());
-            tried.push_back({c, trial.slice_elements, time->ns});
+                slicing(trial.tracks[0], trial.count, trial.unit(), elements).slices();
+            if (slices > 1 || !shifted(trial.tracks))
+                if (auto done = try_one(all, trial, c, tried); !done)
+                    return tl::unexpected(done.error());
+            if (!shifted(trial.tracks))
+                continue;
+            trial.tracks = without_shift(std::move(trial.tracks));
+            if (auto done = try_one(all, trial, c, tried); !done)
+                return tl::unexpected(done.error());
         }
     }
-    const auto faster = [](const choice& a, const choice& b) { return a.ns < b.ns; };
-    const std::uint64_t best = std::min_element(tried.begin(), tried.end(), faster)->ns;
-    for (const choice& one : tried)
-        if (static_cast<double>(one.ns) <= static_cast<double>(best) * good_enough)
-            return one;
-    return tried.front();
+    const auto faster = [](const choice& a, const choice& b) { return a.time.ns < b.time.ns; };
+    const std::uint64_t best = std::min_element(tried.begin(), tried.end(), faster)->time.ns;
+    const auto good = [best](const choice& one) {
+        return static_cast<double>(one.time.ns) <= static_cast<double>(best) * good_enough;
+    };
+    return *std::find_if(tried.begin(), tried.end(), good);
 }
 
 std::uint64_t choose_piece(const planning& all, const collective_job& job, std::uint64_t ns)
 {
-    if (!staged(job))
+    if (!is_staged(job))
         return job.count;
     const host_times host = staging(all, job);
     const std::uint64_t sum = host.in + host.out + ns;

@@ -11,6 +11,8 @@
 
 namespace spanker::daemon::collective {
 
+bool is_staged(const collective_job& job);  // something crosses the host link or is copied first
+
 struct measured {
     std::uint64_t ns = 0;
     bool exact = true;  // every item was run
@@ -19,23 +21,17 @@ struct measured {
 // Time of the job as it stands, alone on the group.
 result<measured> measure(const planning& all, const collective_job& job);
 
-// Candidates differ in their tracks, which the caller makes: one schedule for each way worth
-// trying.
-struct candidate {
-    schedule tracks;
-    spanker_algorithm algorithm = SPANKER_ALGORITHM_NONE;
-};
-
 struct choice {
     std::size_t which = 0;  // of the candidates
+    schedule tracks;        // the candidate's, perhaps without its shift
     std::uint64_t slice_elements = 0;
-    std::uint64_t ns = 0;  // without host staging
+    measured time;          // without host staging
 };
 
-// job: all but tracks, slice and piece set. The longest slice within 0.2 % of the fastest wins:
-// fewer commands for the same time.
+// job: all but tracks, slice and piece set. candidates: one schedule for each way worth trying.
+// The longest slice within 0.2 % of the fastest wins: fewer commands for the same time.
 result<choice> tune(const planning& all, const collective_job& job,
-                    std::span<const candidate> candidates);
+                    std::span<const schedule> candidates);
 
 // The piece that overlaps host link and cables best; the whole count without staging. ns: the
 // time on the cables.
