@@ -32,6 +32,7 @@ void fail(exit_code code, const std::string& message)
     error.kind = code == exit_usage       ? SPANKER_KIND_INVALID
                  : code == exit_no_object ? SPANKER_KIND_NO_OBJECT
                                           : SPANKER_KIND_CARD_FAILED;
+    error.negative_errno = code == exit_usage ? -EINVAL : code == exit_no_object ? -ENOENT : -EIO;
     error.card = SPANKER_NONE;
     error.port = SPANKER_NONE;
     fmt::format_to_n(error.message, sizeof error.message - 1, "{}", message);

@@ -9,6 +9,9 @@
 
 #include <array>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "context.hpp"
 
@@ -36,8 +39,6 @@ void add_globals(CLI::App& app, context& c, std::string& mode)
 {
     app.add_option("--bus", c.bus, "system, session, or a D-Bus address")->type_name("ADDRESS");
     app.add_option("--json", mode, "print one JSON document: pretty, short or off")
-        ->expected(0, 1)
-        ->default_str("pretty")
         ->check(CLI::IsMember({"pretty", "short", "off"}))
         ->type_name("FORM");
     app.add_option("--timeout", c.timeout_s, "seconds that one request may take")
@@ -46,28 +47,41 @@ void add_globals(CLI::App& app, context& c, std::string& mode)
     app.add_flag("-q,--quiet", c.quiet, "print nothing but errors");
 }
 
-int report(const context& c, const failure& f)
+// --json alone means --json=pretty. Its value comes after '=' only, so that a verb may follow.
+std::vector<std::string> arguments(int argc, char** argv)
 {
-    if (c.wants_json())
-        print_json(error_json(f), c.mode);
+    std::vector<std::string> out;  // CLI11 takes them last one first
+    for (int i = argc; --i > 0;)
+        out.emplace_back(std::string_view(argv[i]) == "--json" ? "--json=pretty" : argv[i]);
+    return out;
+}
+
+int report(json_mode mode, const failure& f)
+{
+    if (mode != json_mode::off)
+        print_json(error_json(f), mode);
     fmt::print(stderr, "spankerctl: {}\n", f.error.message);
     return f.code;
 }
 
-int usage(const CLI::App& app, const CLI::ParseError& e, const context& c, const std::string& mode)
+failure plain_failure(spanker_kind kind, exit_code code, const std::string& message)
+{
+    spanker_error error = {};
+    error.kind = kind;
+    error.negative_errno = kind == SPANKER_KIND_INVALID ? -EINVAL : -EIO;
+    error.card = SPANKER_NONE;
+    error.port = SPANKER_NONE;
+    fmt::format_to_n(error.message, sizeof error.message - 1, "{}", message);
+    return {error, code};
+}
+
+int usage(const CLI::App& app, const CLI::ParseError& e, const std::string& mode)
 {
     if (e.get_exit_code() == 0)  // --help, --version
         return app.exit(e);
-    context shown = c;
-    shown.mode = mode.empty() ? json_mode::off : parse_mode(mode);
-    spanker_error error = {};
-    error.kind = SPANKER_KIND_INVALID;
-    error.negative_errno = -EINVAL;
-    error.card = SPANKER_NONE;
-    error.port = SPANKER_NONE;
-    fmt::format_to_n(error.message, sizeof error.message - 1, "{} (see spankerctl --help)",
-                     e.what());
-    return report(shown, {error, exit_usage});
+    const std::string message = fmt::format("{} (see spankerctl --help)", e.what());
+    return report(mode.empty() ? json_mode::off : parse_mode(mode),
+                  plain_failure(SPANKER_KIND_INVALID, exit_usage, message));
 }
 
 }  // namespace
@@ -90,23 +104,20 @@ int main(int argc, char** argv)
         sub->callback([&chosen, v] { chosen = v; });
     }
     try {
-        app.parse(argc, argv);
+        app.parse(arguments(argc, argv));
     } catch (const CLI::ParseError& e) {
-        return usage(app, e, c, mode);
+        return usage(app, e, mode);
     }
     if (app.count("--json") != 0)
-        c.mode = parse_mode(mode.empty() ? "pretty" : mode);
+        c.mode = parse_mode(mode);
     try {
         const int code = chosen->run(c);
         if (std::fflush(stdout) != 0)
             fail(exit_failed, "cannot write to stdout");
         return code;
     } catch (const failure& f) {
-        return report(c, f);
+        return report(c.mode, f);
     } catch (const std::exception& e) {
-        spanker_error error = {};
-        error.kind = SPANKER_KIND_CARD_FAILED;
-        fmt::format_to_n(error.message, sizeof error.message - 1, "{}", e.what());
-        return report(c, {error, exit_failed});
+        return report(c.mode, plain_failure(SPANKER_KIND_CARD_FAILED, exit_failed, e.what()));
     }
 }

@@ -38,7 +38,8 @@ std::uint64_t test_memory(session& s)
     const buffer host = must(s.make_buffer(2 * pattern_bytes));
     const tensor card = must(s.make_tensor(SPANKER_REPLICATED, SPANKER_I8, 1, pattern_bytes));
     const auto bytes = host.as<std::byte>();
-    const auto pattern = std::as_bytes(std::span(exact_summands(pattern_bytes / sizeof(float), 7)));
+    const auto values = exact_summands(pattern_bytes / sizeof(float), 7);
+    const auto pattern = std::as_bytes(std::span(values));
     std::copy(pattern.begin(), pattern.end(), bytes.begin());
     if (spanker_tensor_write(card.get(), 0, host.get(), 0, pattern_bytes, 0, nullptr) < 0 ||
         spanker_tensor_read(card.get(), 0, host.get(), pattern_bytes, pattern_bytes, 0, nullptr) <
