@@ -144,11 +144,7 @@ port_state& world::impl::port_at(unsigned card, unsigned port)
 world::world(std::span<const card_costs> cards, std::span<const cable> cables, observer* hooks)
     : impl_(std::make_unique<impl>(cards, cables, hooks))
 {
-    for (const cable& e : cables) {
-        connect(e.card_a, e.port_a, e.card_b, e.port_b);
-        port_up(e.card_a, e.port_a, e.lanes);
-        port_up(e.card_b, e.port_b, e.lanes);
-    }
+    plug_first_cables();
 }
 
 world::~world() = default;
@@ -161,11 +157,17 @@ const card_costs& world::costs(unsigned card) const { return impl_->card_at(card
 void world::clear()
 {
     impl_->restart();
+    plug_first_cables();
+}
+
+void world::plug_first_cables()
+{
     for (const cable& e : impl_->first_cables) {
         connect(e.card_a, e.port_a, e.card_b, e.port_b);
         port_up(e.card_a, e.port_a, e.lanes);
         port_up(e.card_b, e.port_b, e.lanes);
     }
+    impl_->settle();
 }
 
 void world::connect(unsigned card_a, unsigned port_a, unsigned card_b, unsigned port_b)

@@ -177,6 +177,7 @@ public:
 
 private:
     struct impl;
+    void plug_first_cables();
     std::unique_ptr<impl> impl_;
 };
 

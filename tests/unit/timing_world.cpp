@@ -128,12 +128,20 @@ TEST(clock, goes_from_event_to_event)
 {
     bed b(1);
     b.put(0, dma_in(4000));
-    EXPECT_EQ(b.w.next_event_ps(), 0);  // the command wants to be looked at
-    EXPECT_TRUE(b.w.step());
     EXPECT_EQ(b.w.next_event_ps(), ns(500));
     EXPECT_TRUE(b.w.step());
     EXPECT_EQ(b.w.now_ps(), ns(500));
     EXPECT_EQ(b.w.next_event_ps(), ns(10500));
+}
+
+TEST(clock, stands_while_work_is_due_at_once)
+{
+    bed b(1);
+    b.put(0, nop());
+    EXPECT_EQ(b.w.next_event_ps(), 0);
+    EXPECT_FALSE(b.w.idle());
+    EXPECT_TRUE(b.w.step());
+    EXPECT_TRUE(b.w.idle());
 }
 
 TEST(clock, run_stops_before_the_first_event_past_its_limit)
