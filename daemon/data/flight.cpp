@@ -52,7 +52,8 @@ flight* flight_deck::take_flight()
     f.request_count = f.ranks = f.next_segment = 0;
     f.owner = nullptr;
     f.failure = flight_failure();
-    f.start_ns = f.end_ns = 0;
+    f.start_ns = ~std::uint64_t{0};
+    f.end_ns = 0;
     f.cancel_asked = false;
     f.cards.fill(nullptr);
     f.signals.clear();
@@ -459,10 +460,8 @@ void flight_deck::take_record(flight& f, const spanker_record& record)
     queue.batches--;
     queue.items -= f.plan ? f.plan->blocks[f.plan->segments[b.segment].block].of_rank[b.rank].count
                           : b.segment;
-    if (record.start_ns != 0 || record.end_ns != 0) {
-        f.start_ns = f.start_ns == 0 ? record.start_ns : std::min(f.start_ns, record.start_ns);
-        f.end_ns = std::max(f.end_ns, record.end_ns);
-    }
+    f.start_ns = std::min<std::uint64_t>(f.start_ns, record.start_ns);
+    f.end_ns = std::max<std::uint64_t>(f.end_ns, record.end_ns);
     if (record.result != 0)
         learn_failure(f, b, record);
     settle(f);
