@@ -41,8 +41,6 @@ void world::impl::kick(card_state& c, unsigned lane)
 
 void world::impl::serve(card_state& c, unsigned lane)
 {
-    if (c.hung.contains(lane))
-        return;
     if (lane == SPK_ENGINE_CONTROL)
         serve_control(c);
     else if (lane < SPK_ENGINE_RX)
@@ -53,6 +51,8 @@ void world::impl::serve(card_state& c, unsigned lane)
 
 void world::impl::serve_control(card_state& c)
 {
+    if (c.hung.contains(SPK_ENGINE_CONTROL))
+        return;
     for (lane_chain& lane : c.engines[SPK_ENGINE_CONTROL].lanes) {
         while (record* r = lane.head) {
             if (r->unmet != 0 || r->doomed || r->arrived || !run_control(c, r))
@@ -131,7 +131,7 @@ void world::impl::serve_link(card_state& c, leg* head)
     if (r->state == phase::running || r->doomed || r->issued > now)
         return;
     for (const leg& l : r->all_legs()) {
-        if (l.prev != nullptr || c.hung.contains(lane_of(l)))
+        if (l.prev != nullptr)
             return;
     }
     for (const leg& l : r->all_legs()) {

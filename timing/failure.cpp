@@ -95,7 +95,7 @@ void world::impl::stop_flow(card_state& c, record* r)
         tx_channel& ch = tx_of(c, l);
         ch.current = nullptr;
         ch.sent += done;
-        c.ports[l.port].counted.tx_flits += flits(done);
+        c.ports[l.port].counted.tx_flits += flits(amount_to_bytes(done));
     }
     vacate(c, r);
 }

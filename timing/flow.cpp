@@ -30,9 +30,21 @@ void world::impl::solve(card_state& c)
     }
 }
 
-std::uint64_t world::impl::limit(card_state& c, record* r)
+// A hung lane, or a partner that is gone.
+bool world::impl::is_stuck(const card_state& c, record* r) const
 {
     if (c.hung.contains(r->lane))
+        return true;
+    return std::ranges::any_of(r->all_legs(), [&](const leg& l) {
+        return c.hung.contains(lane_of(l)) || (l.tx && !c.ports[l.port].live);
+    });
+}
+
+std::uint64_t world::impl::limit(card_state& c, record* r)
+{
+    r->stuck = is_stuck(c, r);
+    r->starved = false;
+    if (r->stuck)
         return 0;
     std::uint64_t cap = r->cap;
     const amount done = r->done.at(now, r->total);
@@ -41,16 +53,10 @@ std::uint64_t world::impl::limit(card_state& c, record* r)
         const amount there = std::min(arrived_now(ch), l.msg->end);
         if (there < l.msg->end && there - (l.msg->base + done) <= c.dust)
             cap = std::min(cap, ch.arrived.rate);
-        if (c.hung.contains(lane_of(l)))
-            return 0;
     }
-    r->starved = false;
     for (const leg& l : r->tx_legs()) {
-        const port_state& p = c.ports[l.port];
         const tx_channel& ch = tx_of(c, l);
-        if (!p.live || c.hung.contains(lane_of(l)))
-            return 0;
-        cap = std::min(cap, p.rate);
+        cap = std::min(cap, c.ports[l.port].rate);
         if (credit_now(c, l.port, ch) <= c.dust) {
             cap = std::min(cap, ch.credit.rate);
             r->starved = true;
@@ -165,7 +171,7 @@ void world::impl::foresee(card_state& c, record* r)
     r->done = {.value = done, .rate = rate, .since = now};
     r->stale = false;
     const amount rest = r->total - done;
-    if (rest == 0) {
+    if (rest == 0 && !r->stuck) {
         r->next_event = now;
         return;
     }
@@ -288,7 +294,7 @@ void world::impl::end_tx(card_state& c, leg& l)
     tx_channel& ch = tx_of(c, l);
     ch.current = nullptr;
     ch.sent = l.msg->end;
-    c.ports[l.port].counted.tx_flits += flits(l.msg->end - l.msg->base);
+    c.ports[l.port].counted.tx_flits += flits(l.msg->bytes);
     let_go(l.msg);
     l.msg = nullptr;
     unlist(c, l);

@@ -348,7 +348,8 @@ void world::impl::pop_first(card_state& c, unsigned port, rx_channel& ch)
 {
     transfer* m = ch.first;
     ch.first = m->next;
-    c.ports[port].counted.rx_flits += flits(m->end - m->base);
+    const std::uint64_t bytes = m->dropped ? amount_to_bytes(m->end - m->base) : m->bytes;
+    c.ports[port].counted.rx_flits += flits(bytes);
     let_go(m);
 }
 

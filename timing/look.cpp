@@ -12,7 +12,8 @@ namespace {
 
 spk_lane_state state_of(const card_state& c, const record* r, unsigned lane, time_ps now)
 {
-    if (r->state == phase::running)
+    const bool hung = r->is_control() && r->unmet == 0 && c.hung.contains(lane);
+    if (r->state == phase::running || hung)
         return SPK_LANE_RUNNING;
     if (r->unmet & unmet_fence)
         return SPK_LANE_WAIT_FENCE;

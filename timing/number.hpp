@@ -23,9 +23,9 @@ inline std::uint64_t amount_to_bytes(amount a)
 }
 
 // Flits that carry so much, the last one partly.
-inline std::uint64_t flits(amount a)
+inline std::uint64_t flits(std::uint64_t bytes)
 {
-    return amount_to_bytes(a + SPK_FLIT_BYTES * amount_per_byte - 1) / SPK_FLIT_BYTES;
+    return bytes / SPK_FLIT_BYTES + (bytes % SPK_FLIT_BYTES != 0);
 }
 
 inline amount moved(std::uint64_t bytes_per_s, time_ps duration)

@@ -92,6 +92,7 @@ struct record {
     time_ps next_event = never;
     bool stale = false;    // next_event must be worked out anew
     bool starved = false;  // waits for credits
+    bool stuck = false;    // hung, or the partner is gone
 
     record *queue_prev = nullptr, *queue_next = nullptr;
     record *lane_prev = nullptr, *lane_next = nullptr;
@@ -361,6 +362,7 @@ struct world::impl {
 
     // flow.cpp: rates and ends
     void solve(card_state& c);
+    bool is_stuck(const card_state& c, record* r) const;
     std::uint64_t limit(card_state& c, record* r);
     void share(card_state& c);
     void water_fill(card_state& c);

@@ -16,6 +16,11 @@
 // cable (bytes, credits, READY, acknowledgement, END_BAD) takes the hop, so a card
 // is solved alone, and only when something touched it.
 //
+// A channel of a port is an in-order engine: its commands run in the order of decoding, over all
+// queues, and the k-th send meets the k-th receive. Other engines take the heads of their lanes
+// round robin over the queues. FENCE is a full barrier of its queue: it starts after all earlier
+// commands have ended, later ones after it has. A failed gang poisons its section.
+//
 // Deterministic: no floating point, no hash order, ties by (card, engine, queue,
 // sequence). The same calls at the same times give the same times.
 //
@@ -138,7 +143,7 @@ public:
     void reset(unsigned card);
     // Every card as after construction and the clock at 0, memory kept: for the next prediction.
     void clear();
-    // While hung, heads of that lane's engine never start and a running one never ends (fault).
+    // Fault: while hung, what that lane's engine runs makes no progress and never ends.
     void hang(unsigned card, unsigned lane, bool on);
 
     // ---- time ----

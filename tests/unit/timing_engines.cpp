@@ -240,21 +240,43 @@ TEST(engines, lane_status_tells_who_has_the_engine)
     EXPECT_EQ(b.w.lane_status(0, 1, SPK_ENGINE_HOST_IN).state, SPK_LANE_WAIT_ENGINE);
 }
 
-TEST(engines, a_hung_engine_neither_starts_nor_ends)
+TEST(engines, a_hung_engine_makes_no_progress)
 {
     bed b(1);
-    const auto running_one = b.put(0, dma_in(4000));
+    const auto first = b.put(0, dma_in(4000));
     b.w.advance_to(ns(5500));
     b.w.hang(0, SPK_ENGINE_HOST_IN, true);
     b.w.hang(0, SPK_ENGINE_MEMORY, true);
-    const auto waiting_one = b.put(0, fill(2000));
+    const auto second = b.put(0, fill(2000));
+    const auto empty = b.put(0, fill(0));
     b.w.advance_to(us(100));
     EXPECT_TRUE(b.ends.empty());
+    EXPECT_EQ(b.w.lane_status(0, 0, SPK_ENGINE_HOST_IN).state, SPK_LANE_RUNNING);
+    EXPECT_EQ(b.w.lane_status(0, 0, SPK_ENGINE_HOST_IN).bytes, 2000u);
+    EXPECT_EQ(b.w.lane_status(0, 0, SPK_ENGINE_MEMORY).state, SPK_LANE_RUNNING);
     b.w.hang(0, SPK_ENGINE_HOST_IN, false);
     b.w.hang(0, SPK_ENGINE_MEMORY, false);
     b.w.run();
-    EXPECT_ENDED(b, running_one, ns(500), us(105));
-    EXPECT_ENDED(b, waiting_one, us(100), ns(101250));  // the DMA leaves it 1.6e9
+    EXPECT_ENDED(b, first, ns(500), us(105));
+    EXPECT_ENDED(b, second, us(6), ns(101250));  // the DMA leaves it 1.6e9
+    EXPECT_ENDED(b, empty, ns(101250), ns(101250));
+}
+
+TEST(engines, a_hung_engine_does_not_end_commands_of_no_bytes)
+{
+    bed b(1);
+    b.w.hang(0, SPK_ENGINE_MEMORY, true);
+    b.w.hang(0, SPK_ENGINE_CONTROL, true);
+    const auto empty = b.put(0, fill(0));
+    const auto control = b.put(0, nop());
+    b.w.advance_to(us(100));
+    EXPECT_TRUE(b.ends.empty());
+    EXPECT_EQ(b.w.lane_status(0, 0, SPK_ENGINE_CONTROL).state, SPK_LANE_RUNNING);
+    EXPECT_TRUE(b.w.abort(0, 0, empty));
+    b.w.hang(0, SPK_ENGINE_CONTROL, false);
+    b.w.run();
+    EXPECT_EQ(b.end(empty).status, SPANKER_CARD_CANCELLED);
+    EXPECT_EQ(b.end(control).status, SPANKER_CARD_OK);
 }
 
 }  // namespace

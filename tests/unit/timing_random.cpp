@@ -124,6 +124,39 @@ TEST(random_programs, run_to_their_end_within_all_limits)
     }
 }
 
+// Whatever is aborted or refused, both ends of every message end, and so does all that depends on
+// them: nobody has to be stopped.
+TEST(random_programs, with_aborts_end_everywhere)
+{
+    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+        draw d{std::mt19937_64(seed * 104729)};
+        const scene s = random_scene(d);
+        bed b(1);
+        b.w = world(s.cards, s.cables, &b);
+        const auto cards = static_cast<unsigned>(s.cards.size());
+        for (unsigned card = 0; card < cards; ++card) {
+            b.w.queue_create(card, 0);
+            b.w.queue_create(card, 1);
+        }
+        for (int i = 0; i < 60; ++i) {
+            put_random(b, d, s);
+            if (d.chance(40))
+                b.w.run(b.w.now_ps() + static_cast<time_ps>(d.below(30'000'000)));
+            for (std::uint64_t aborts = d.below(3); aborts > 0; --aborts) {
+                b.w.abort(static_cast<unsigned>(d.below(cards)), static_cast<unsigned>(d.below(2)),
+                          static_cast<std::uint16_t>(d.between(1, b.last_id)));
+            }
+            ASSERT_EQ(b.w.violation(), "") << "seed " << seed;
+        }
+        run_checked(b, seed);
+        EXPECT_EQ(b.ends.size(), b.last_id) << "seed " << seed;
+        for (unsigned card = 0; card < cards; ++card) {
+            for (unsigned lane = 0; lane < 4 * SPK_MAX_CHANNELS; ++lane)
+                EXPECT_EQ(b.w.buffered_bytes(card, lane / 8, lane % 8), 0u) << "seed " << seed;
+        }
+    }
+}
+
 // Aborts, cut cables, resets and stops at random moments: everything still ends (what is left
 // waiting for a partner that failed to come is aborted at the end), and no limit is broken.
 TEST(random_programs, with_failures_leave_nothing_behind)
