@@ -8,10 +8,8 @@
 
 #include "sim/card.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 std::vector<cable> chain(unsigned cards, bool closed)
 {
@@ -33,13 +31,9 @@ std::vector<cable> mesh(unsigned cards)
 }
 
 // Reads the described form piece by piece; every step says whether it fitted.
-class reader final
-{
+class reader final {
 public:
-    explicit reader(std::string_view text)
-        : text_(text)
-    {
-    }
+    explicit reader(std::string_view text) : text_(text) {}
 
     bool number(unsigned& out)
     {
@@ -94,7 +88,7 @@ unsigned ports_needed(const std::vector<cable>& cables)
     return most;
 }
 
-} // namespace
+}  // namespace
 
 std::optional<std::vector<cable>> cabling(std::string_view name, unsigned cards)
 {
@@ -115,9 +109,10 @@ fabric_config make_fabric_config(unsigned cards, std::string_view topology,
                                     " cards, not " + std::to_string(cards));
     const auto cables = cabling(topology, cards);
     if (!cables)
-        throw std::invalid_argument(
-            "cabling " + quoted(topology) + " is neither ring, line, mesh nor none, nor a list like"
-            " 0.1-1.0,1.1-2.0x2 of ports of cards 0 to " + std::to_string(cards - 1));
+        throw std::invalid_argument("cabling " + quoted(topology) +
+                                    " is neither ring, line, mesh nor none, nor a list like"
+                                    " 0.1-1.0,1.1-2.0x2 of ports of cards 0 to " +
+                                    std::to_string(cards - 1));
     const unsigned ports = std::max(pattern.ports, ports_needed(*cables));
     if (ports > SPK_MAX_PORTS)
         throw std::invalid_argument("cabling " + quoted(topology) + " of " + std::to_string(cards) +
@@ -128,10 +123,10 @@ fabric_config make_fabric_config(unsigned cards, std::string_view topology,
     for (card_config& card : out.cards) {
         card.ports = ports;
         if (cards > 1)
-            card.serial = 0; // one serial cannot be everybody's
+            card.serial = 0;  // one serial cannot be everybody's
     }
     out.cables = *cables;
     return out;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

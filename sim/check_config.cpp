@@ -7,12 +7,10 @@
 #include <string>
 #include <utility>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
-constexpr std::uint64_t first_serial = 0x5350'4b00'0000'0001; // "SPK", then a number
+constexpr std::uint64_t first_serial = 0x5350'4b00'0000'0001;  // "SPK", then a number
 
 [[noreturn]] void refuse(const std::string& who, const std::string& what)
 {
@@ -44,18 +42,18 @@ void check_card(const card_config& card, const std::string& who)
     };
     for (const limit& one : limits)
         if (one.value < one.least || one.value > one.most)
-            refuse(who, std::string(one.name) + " is " + std::to_string(one.value) +
-                            ", must be " + std::to_string(one.least) + " to " +
-                            std::to_string(one.most));
+            refuse(who, std::string(one.name) + " is " + std::to_string(one.value) + ", must be " +
+                            std::to_string(one.least) + " to " + std::to_string(one.most));
     if (!std::has_single_bit(card.queue_depth))
-        refuse(who, "queue_depth is " + std::to_string(card.queue_depth) +
-                        ", must be a power of two");
+        refuse(who,
+               "queue_depth is " + std::to_string(card.queue_depth) + ", must be a power of two");
 }
 
 void check_cable(const fabric_config& config, const cable& one, const std::string& who,
                  std::set<std::pair<unsigned, unsigned>>& taken)
 {
-    const std::pair<unsigned, unsigned> ends[] = {{one.card_a, one.port_a}, {one.card_b, one.port_b}};
+    const std::pair<unsigned, unsigned> ends[] = {{one.card_a, one.port_a},
+                                                  {one.card_b, one.port_b}};
     for (const auto& [card, port] : ends)
         if (card >= config.cards.size() || port >= config.cards[card].ports)
             refuse(who, "there is no port " + std::to_string(card) + "." + std::to_string(port));
@@ -69,7 +67,7 @@ void check_cable(const fabric_config& config, const cable& one, const std::strin
                             " has a cable already");
 }
 
-} // namespace
+}  // namespace
 
 fabric_config checked(fabric_config config)
 {
@@ -87,4 +85,4 @@ fabric_config checked(fabric_config config)
     return config;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -5,11 +5,10 @@
 
 #include "sim/card.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // Returns it with every serial given. Throws std::invalid_argument that names the card or cable, what is wrong and what is
 // allowed.
 fabric_config checked(fabric_config config);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -10,10 +10,8 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::size_t phase_piece = offsetof(spk_completion, id);
 
@@ -111,7 +109,7 @@ std::optional<write_job> take(machine& m, unsigned c, unsigned q)
     return job;
 }
 
-} // namespace
+}  // namespace
 
 void queue_flush(machine& m, unsigned card, unsigned q)
 {
@@ -136,7 +134,7 @@ void queue_settle(machine& m, unsigned card, unsigned q)
     queue_pair& queue = state.queues[q];
     if (queue.state != SPK_QSTATE_STOPPING)
         return;
-    if (!state.pci.bus_master() && !queue.backlog_empty()) { // nobody will ever read them
+    if (!state.pci.bus_master() && !queue.backlog_empty()) {  // nobody will ever read them
         queue.backlog.clear();
         queue.backlog_first = 0;
         queue.outstanding = 0;
@@ -161,4 +159,4 @@ void queue_coalesce_timer(machine& m, unsigned card, unsigned q, std::uint32_t t
     m.interrupt(card, vector);
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <bit>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 // Where the capabilities stand. The order of the chain is the order here.
 constexpr std::uint32_t express = 0x40;
@@ -19,14 +17,16 @@ constexpr std::uint32_t errors = 0x100;
 
 constexpr std::uint32_t command = 0x04;
 constexpr std::uint32_t command_bus_master = 1u << 2;
-constexpr std::uint32_t command_writable = 0x0546; // memory, bus master, parity, SERR, INTx disable
+constexpr std::uint32_t command_writable =
+    0x0546;  // memory, bus master, parity, SERR, INTx disable
 constexpr std::uint32_t status_cleared_by_1 = 0xf900;
 constexpr std::uint32_t status_capability_list = 1u << 4;
 
-constexpr std::uint32_t express_device_capability = 1u << 28 | 1u << 15; // FLR, role based errors
+constexpr std::uint32_t express_device_capability = 1u << 28 | 1u << 15;  // FLR, role based errors
 constexpr std::uint32_t express_control = express + 0x08;
 constexpr std::uint32_t express_start_reset = 1u << 15;
-constexpr std::uint32_t express_control_reset_value = 0x2810; // 512 byte reads, no snoop, relaxed order
+constexpr std::uint32_t express_control_reset_value =
+    0x2810;  // 512 byte reads, no snoop, relaxed order
 
 constexpr std::uint32_t msi_control = msi + 2;
 constexpr std::uint32_t msi_enable = 1u << 0;
@@ -54,13 +54,9 @@ bool touches(std::uint32_t offset, unsigned bytes, std::uint32_t byte)
     return byte >= offset && byte < offset + bytes;
 }
 
-} // namespace
+}  // namespace
 
-config_space::config_space(unsigned vectors)
-    : vectors_(vectors)
-{
-    reset();
-}
+config_space::config_space(unsigned vectors) : vectors_(vectors) { reset(); }
 
 void config_space::reset()
 {
@@ -102,13 +98,13 @@ void config_space::build_header()
     put(value_, 0x2c, 2, SPK_PCI_VENDOR_ID);
     put(value_, 0x2e, 2, SPK_PCI_DEVICE_ID);
     put(value_, 0x34, 1, express);
-    put(writable_, 0x3c, 1, 0xff); // interrupt line; there is no pin
+    put(writable_, 0x3c, 1, 0xff);  // interrupt line; there is no pin
 }
 
 void config_space::build_express()
 {
     constexpr std::uint32_t gen2_x1 = 1u << 4 | 2;
-    put(value_, express, 4, 0x00020000 | msi << 8 | 0x10); // version 2, endpoint
+    put(value_, express, 4, 0x00020000 | msi << 8 | 0x10);  // version 2, endpoint
     put(value_, express + 0x04, 4, express_device_capability);
     put(value_, express_control, 2, express_control_reset_value);
     put(writable_, express_control, 2, 0xffff & ~express_start_reset);
@@ -116,9 +112,9 @@ void config_space::build_express()
     put(value_, express + 0x0c, 4, gen2_x1);
     put(writable_, express + 0x10, 2, 0x00c3);
     put(value_, express + 0x12, 2, gen2_x1);
-    put(value_, express + 0x24, 4, 1u << 4); // completion time-out may be disabled
+    put(value_, express + 0x24, 4, 1u << 4);  // completion time-out may be disabled
     put(writable_, express + 0x28, 2, 0x001f);
-    put(value_, express + 0x2c, 4, 1u << 1 | 1u << 2); // 2.5 and 5 GT/s
+    put(value_, express + 0x2c, 4, 1u << 1 | 1u << 2);  // 2.5 and 5 GT/s
     put(value_, express + 0x30, 2, 2);
     put(writable_, express + 0x30, 2, 0x000f);
 }
@@ -137,16 +133,16 @@ void config_space::build_msi()
 
 void config_space::build_msix()
 {
-    put(value_, msix, 2, 0x11); // end of the chain
+    put(value_, msix, 2, 0x11);  // end of the chain
     put(value_, msix_control, 2, vectors_ - 1);
     put(writable_, msix_control, 2, msix_enable | msix_mask_all);
-    put(value_, msix + 0x04, 4, SPK_MSIX_TABLE_OFFSET); // both in BAR 0
+    put(value_, msix + 0x04, 4, SPK_MSIX_TABLE_OFFSET);  // both in BAR 0
     put(value_, msix + 0x08, 4, SPK_MSIX_PBA_OFFSET);
 }
 
 void config_space::build_errors()
 {
-    put(value_, errors, 4, 0x00020001); // version 2, the only extended capability
+    put(value_, errors, 4, 0x00020001);  // version 2, the only extended capability
     put(cleared_by_1_, errors + 0x04, 4, uncorrectable_known);
     put(writable_, errors + 0x08, 4, uncorrectable_known);
     put(value_, errors + 0x0c, 4, uncorrectable_fatal);
@@ -196,4 +192,4 @@ unsigned config_space::msi_vectors() const
 
 void config_space::set_msi_pending(std::uint32_t vectors) { put(value_, msi_pending, 4, vectors); }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -11,13 +11,11 @@
 
 #include "uapi/spanker_card.h"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 inline constexpr std::uint32_t config_space_bytes = 4096;
 
-class config_space final
-{
+class config_space final {
 public:
     // `vectors`: how many MSI-X vectors the card has.
     explicit config_space(unsigned vectors);
@@ -26,20 +24,20 @@ public:
     std::uint32_t read(std::uint32_t offset, unsigned bytes) const;
 
     struct change {
-        bool function_reset; // software asked for FLR; the caller resets the card, this space too
-        bool interrupts;     // bus master, MSI or MSI-X changed: pending vectors may fire
+        bool function_reset;  // software asked for FLR; the caller resets the card, this space too
+        bool interrupts;      // bus master, MSI or MSI-X changed: pending vectors may fire
     };
     change write(std::uint32_t offset, unsigned bytes, std::uint32_t value);
 
-    void reset(); // as after power on
+    void reset();  // as after power on
 
     bool bus_master() const;
     bool msix_enabled() const;
     bool msix_all_masked() const;
     bool msi_enabled() const;
-    unsigned msi_vectors() const; // granted by software, a power of two
+    unsigned msi_vectors() const;  // granted by software, a power of two
     std::uint32_t msi_masked() const;
-    void set_msi_pending(std::uint32_t vectors); // shown to software, no more
+    void set_msi_pending(std::uint32_t vectors);  // shown to software, no more
 
 private:
     using bytes_of_space = std::array<std::uint8_t, config_space_bytes>;
@@ -58,4 +56,4 @@ private:
     bytes_of_space cleared_by_1_{};
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,10 +9,8 @@
 #include "sim/engine/elementwise.hpp"
 #include "sim/engine/matmul.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using timing::outcome;
 __extension__ typedef unsigned __int128 wide;
@@ -24,7 +22,7 @@ outcome invalid(std::size_t offset) { return {SPANKER_CARD_INVALID, offset}; }
 
 struct pitch_rule {
     std::uint64_t pitch;
-    std::size_t offset; // of the field
+    std::size_t offset;  // of the field
 };
 
 // A pitch counts from two rows on and may not make rows overlap.
@@ -56,13 +54,12 @@ outcome check_fill(const spk_cmd& cmd, const decode_context& context)
 outcome check_copy(const spk_cmd& cmd, const decode_context& context)
 {
     const spk_op_copy& op = cmd.copy;
-    const outcome pitches = check_pitches(
-        op.rows, op.row_bytes,
-        {{op.dst_pitch, ARG(copy, dst_pitch)}, {op.src_pitch, ARG(copy, src_pitch)}});
+    const outcome pitches =
+        check_pitches(op.rows, op.row_bytes,
+                      {{op.dst_pitch, ARG(copy, dst_pitch)}, {op.src_pitch, ARG(copy, src_pitch)}});
     if (!pitches.ok())
         return pitches;
-    const outcome dst =
-        check_rows(op.dst, op.dst_pitch, op.rows, op.row_bytes, context.ddr_bytes);
+    const outcome dst = check_rows(op.dst, op.dst_pitch, op.rows, op.row_bytes, context.ddr_bytes);
     return dst.ok() ? check_rows(op.src, op.src_pitch, op.rows, op.row_bytes, context.ddr_bytes)
                     : dst;
 }
@@ -261,7 +258,7 @@ outcome check(const spk_cmd& cmd, const decode_context& context)
                                                  : invalid(rule.reserved_from);
 }
 
-} // namespace
+}  // namespace
 
 outcome check_rows(std::uint64_t address, std::uint64_t pitch, std::uint32_t rows,
                    std::uint64_t row_bytes, std::uint64_t ddr_bytes)
@@ -292,4 +289,4 @@ timing::command decode(const spk_cmd& wire, const decode_context& context)
     return out;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -12,8 +12,7 @@
 
 #include "timing/costs.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // What the judgement depends on beside the command.
 struct decode_context {
@@ -34,4 +33,4 @@ timing::command decode(const spk_cmd& wire, const decode_context& context);
 timing::outcome check_rows(std::uint64_t address, std::uint64_t pitch, std::uint32_t rows,
                            std::uint64_t row_bytes, std::uint64_t ddr_bytes);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -5,15 +5,13 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 bool machine::is_stale_locked(const ticket& who) const
 {
     const card_state& card = *cards[who.card];
-    return card.epoch != who.epoch ||
-           (who.queue != ticket::no_queue &&
-            card.queues[who.queue].generation != who.queue_generation);
+    return card.epoch != who.epoch || (who.queue != ticket::no_queue &&
+                                       card.queues[who.queue].generation != who.queue_generation);
 }
 
 bool machine::is_stale(const ticket& who) const
@@ -22,7 +20,8 @@ bool machine::is_stale(const ticket& who) const
     return is_stale_locked(who);
 }
 
-dma_result machine::admit(const ticket& who, std::uint64_t address, std::uint64_t bytes, bool writes)
+dma_result machine::admit(const ticket& who, std::uint64_t address, std::uint64_t bytes,
+                          bool writes)
 {
     const std::lock_guard lock(mutex);
     card_state& card = *cards[who.card];
@@ -56,4 +55,4 @@ dma_result machine::dma_write(const ticket& who, std::uint64_t address,
     return bus.dma_write(who.card, address, from) ? dma_result::ok : dma_result::fault;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

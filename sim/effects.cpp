@@ -5,10 +5,8 @@
 
 #include <array>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::array<effect, SPK_OP_COUNT> effects = [] {
     std::array<effect, SPK_OP_COUNT> out{};
@@ -29,7 +27,10 @@ constexpr std::array<effect, SPK_OP_COUNT> effects = [] {
     return out;
 }();
 
-std::uint64_t to_ns(timing::time_ps time) { return static_cast<std::uint64_t>(time) / timing::ps_per_ns; }
+std::uint64_t to_ns(timing::time_ps time)
+{
+    return static_cast<std::uint64_t>(time) / timing::ps_per_ns;
+}
 
 void describe_dims(const spk_cmd& cmd, trace_entry& entry)
 {
@@ -73,12 +74,9 @@ trace_entry describe(const spk_cmd& cmd, const timing::ended& end)
     return entry;
 }
 
-} // namespace
+}  // namespace
 
-effect effect_of(unsigned opcode)
-{
-    return opcode < effects.size() ? effects[opcode] : nullptr;
-}
+effect effect_of(unsigned opcode) { return opcode < effects.size() ? effects[opcode] : nullptr; }
 
 timing::outcome machine::finish(const timing::running& what)
 {
@@ -96,7 +94,7 @@ void machine::completed(const timing::ended& what)
 {
     const command_in_flight* kept = find(what.cmd.cookie);
     if (kept == nullptr)
-        return; // a reset came between its end and this report
+        return;  // a reset came between its end and this report
     const command_in_flight flight = *kept;
     forget(what.cmd.cookie);
     publish_now();
@@ -124,4 +122,4 @@ void machine::completed(const timing::ended& what)
 
 void machine::release(void* bytes) { payloads.drop(static_cast<payload*>(bytes)); }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

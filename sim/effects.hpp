@@ -6,8 +6,7 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // One command at its end.
 struct effect_context {
@@ -15,7 +14,7 @@ struct effect_context {
     card_state& card;
     const spk_cmd& cmd;
     const ticket& who;
-    const timing::running& run; // its messages
+    const timing::running& run;  // its messages
 };
 
 using effect = timing::outcome (*)(const effect_context& at);
@@ -38,4 +37,4 @@ timing::outcome recv_reduce_copy_effect(const effect_context& at);
 timing::outcome recv_copy_send_effect(const effect_context& at);
 timing::outcome forward_effect(const effect_context& at);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

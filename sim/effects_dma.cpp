@@ -10,10 +10,8 @@
 #include "sim/effects.hpp"
 #include "sim/scatter.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using timing::outcome;
 
@@ -93,13 +91,16 @@ outcome transfer(const effect_context& at, std::uint64_t piece_max, move_piece m
     return {};
 }
 
-} // namespace
+}  // namespace
 
 outcome dma_in_effect(const effect_context& at)
 {
     return transfer(at, at.m.bounce.size(), piece_in);
 }
 
-outcome dma_out_effect(const effect_context& at) { return transfer(at, piece_bytes_max, piece_out); }
+outcome dma_out_effect(const effect_context& at)
+{
+    return transfer(at, piece_bytes_max, piece_out);
+}
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,10 +9,8 @@
 #include "sim/effects.hpp"
 #include "sim/engine/elementwise.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using timing::outcome;
 
@@ -64,8 +62,9 @@ void load(const effect_context& at, std::byte* message)
 void store(const effect_context& at, std::byte* message)
 {
     const std::size_t bytes = at.cmd.link.row_bytes;
-    each_row(at, at.cmd.link.dst, at.cmd.link.dst_pitch, message,
-             [bytes](std::byte* memory, const std::byte* from) { std::memcpy(memory, from, bytes); });
+    each_row(
+        at, at.cmd.link.dst, at.cmd.link.dst_pitch, message,
+        [bytes](std::byte* memory, const std::byte* from) { std::memcpy(memory, from, bytes); });
 }
 
 // message = op(message, local operand)
@@ -92,7 +91,7 @@ payload* own(const effect_context& at, payload* bytes)
     return copy;
 }
 
-} // namespace
+}  // namespace
 
 outcome send_effect(const effect_context& at)
 {
@@ -183,4 +182,4 @@ outcome forward_effect(const effect_context& at)
     return {};
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -8,10 +8,8 @@
 #include "sim/engine/elementwise.hpp"
 #include "sim/engine/matmul.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using timing::outcome;
 
@@ -41,7 +39,7 @@ int matmul_in_parts(machine& m, const engine::matmul_args& args)
     return error.load(std::memory_order_relaxed);
 }
 
-} // namespace
+}  // namespace
 
 outcome fill_effect(const effect_context& at)
 {
@@ -67,8 +65,8 @@ outcome reduce_effect(const effect_context& at)
         return {};
     const std::lock_guard lock(at.m.data_mutex);
     std::byte* dst = at.card.memory.at(op.dst);
-    return verdict(engine::reduce(at.cmd.dtype, at.cmd.reduce, dst, dst,
-                                  at.card.memory.at(op.src), op.count));
+    return verdict(
+        engine::reduce(at.cmd.dtype, at.cmd.reduce, dst, dst, at.card.memory.at(op.src), op.count));
 }
 
 outcome scale_effect(const effect_context& at)
@@ -101,4 +99,4 @@ outcome matmul_effect(const effect_context& at)
                                           .accumulate = (op.mode & SPK_MATMUL_ACCUMULATE) != 0}));
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

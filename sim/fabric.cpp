@@ -13,21 +13,17 @@
 #include "sim/reset.hpp"
 #include "sim/runner.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 struct fabric::impl {
-    impl(const fabric_config& config, host& bus)
-        : m(checked(config), bus)
-        , turns(m, config.speed)
-    {
-    }
+    impl(const fabric_config& config, host& bus) : m(checked(config), bus), turns(m, config.speed)
+    {}
 
     card_state& card(unsigned index)
     {
         if (index >= m.cards.size())
-            throw std::out_of_range("there is no card " + std::to_string(index) + "; the fabric has " +
-                                    std::to_string(m.cards.size()));
+            throw std::out_of_range("there is no card " + std::to_string(index) +
+                                    "; the fabric has " + std::to_string(m.cards.size()));
         return *m.cards[index];
     }
 
@@ -35,8 +31,7 @@ struct fabric::impl {
     runner turns;
 };
 
-namespace
-{
+namespace {
 
 constexpr std::uint32_t all_ones = ~std::uint32_t{0};
 
@@ -51,12 +46,10 @@ bool shows_counters(std::uint32_t offset)
            (offset >= SPK_REG_PORT(0, 0) && offset < SPK_REG_PORT(SPK_MAX_PORTS, 0));
 }
 
-} // namespace
+}  // namespace
 
-fabric::fabric(const fabric_config& config, host& bus)
-    : impl_(std::make_unique<impl>(config, bus))
-{
-}
+fabric::fabric(const fabric_config& config, host& bus) : impl_(std::make_unique<impl>(config, bus))
+{}
 
 fabric::~fabric() = default;
 
@@ -126,7 +119,8 @@ std::uint64_t fabric::now_ns() const { return impl_->m.now_ns(); }
 void fabric::advance_to(std::uint64_t ns)
 {
     constexpr std::uint64_t last_ns = timing::never / timing::ps_per_ns - 1;
-    impl_->turns.advance_to(static_cast<timing::time_ps>(std::min(ns, last_ns)) * timing::ps_per_ns);
+    impl_->turns.advance_to(static_cast<timing::time_ps>(std::min(ns, last_ns)) *
+                            timing::ps_per_ns);
 }
 
 std::optional<std::uint64_t> fabric::next_event_ns() const
@@ -181,4 +175,4 @@ void fabric::fault_clear(unsigned card, fault_kind kind)
     fault_heal(impl_->m, card, kind);
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 bool hits(const fault& armed, fault_kind kind, std::uint32_t a, std::uint64_t now_ns)
 {
     return armed.kind == kind && (armed.a == a || armed.a == any_target) && armed.at_ns <= now_ns;
 }
 
-} // namespace
+}  // namespace
 
 void fault_set::clear(fault_kind kind)
 {
@@ -62,4 +60,4 @@ bool fault_set::holds(fault_kind kind, std::uint32_t a, std::uint64_t now_ns) co
                        [&](const fault& armed) { return hits(armed, kind, a, now_ns); });
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

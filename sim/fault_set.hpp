@@ -12,13 +12,11 @@
 
 #include "sim/card.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 inline constexpr std::uint32_t any_target = ~std::uint32_t{0};
 
-class fault_set final
-{
+class fault_set final {
 public:
     void arm(const fault& what) { armed_.push_back(what); }
     void clear(fault_kind kind);
@@ -37,4 +35,4 @@ private:
     std::vector<fault> armed_;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

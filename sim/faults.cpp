@@ -3,10 +3,8 @@
 
 #include "sim/reset.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 void post_hang(machine& m, unsigned card, std::uint32_t lane, bool on)
 {
@@ -42,7 +40,7 @@ void set_in(machine& m, const fault& what)
     card_state& card = *m.cards[what.card];
     switch (what.kind) {
     case fault_kind::engine_hang:
-        card.faults.arm(what); // to know the lane again
+        card.faults.arm(what);  // to know the lane again
         post_hang(m, what.card, what.a, true);
         break;
     case fault_kind::gone:
@@ -83,7 +81,7 @@ bool is_state(fault_kind kind)
     }
 }
 
-} // namespace
+}  // namespace
 
 void fault_inject(machine& m, const fault& what)
 {
@@ -157,4 +155,4 @@ void fault_heal(machine& m, unsigned c, fault_kind kind)
     }
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

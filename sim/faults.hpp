@@ -5,8 +5,7 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // Arms a fault; one whose time lies ahead sets in by a timer, which is an event like any other.
 void fault_inject(machine& m, const fault& what);
@@ -14,4 +13,4 @@ void fault_heal(machine& m, unsigned card, fault_kind kind);
 // The timer of the fault number `number` of that card.
 void fault_due(machine& m, unsigned card, std::uint32_t number);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,10 +9,8 @@
 #include "sim/decoder.hpp"
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::uint32_t batch_max = 64;
 
@@ -37,14 +35,14 @@ batch plan_batch(machine& m, unsigned card, unsigned q)
                  .count = 0,
                  .context = {}};
     if (queue.state != SPK_QSTATE_RUNNING || queue.live_generation != queue.generation ||
-        !state.may_fetch() ||
-        state.faults.holds(fault_kind::queue_hang, q, m.now_ns()))
+        !state.may_fetch() || state.faults.holds(fault_kind::queue_hang, q, m.now_ns()))
         return out;
     const std::uint32_t slot = queue.sq_head & (queue.regs.sq_depth - 1);
     const std::uint32_t taken = queue.outstanding;
     const std::uint32_t room = queue.cq_room() > taken ? queue.cq_room() - taken : 0;
     out.address = queue.regs.sq_base + std::uint64_t{slot} * sizeof(spk_cmd);
-    out.count = std::min({queue.sq_tail - queue.sq_head, room, queue.regs.sq_depth - slot, batch_max});
+    out.count =
+        std::min({queue.sq_tail - queue.sq_head, room, queue.regs.sq_depth - slot, batch_max});
     out.context = {.costs = m.world.costs(card),
                    .ddr_bytes = state.config.ddr_bytes,
                    .dma_bits = state.config.dma_bits,
@@ -65,7 +63,7 @@ bool advance_head(machine& m, const ticket& who)
     queue_pair& queue = m.cards[who.card]->queues[who.queue];
     queue.sq_head++;
     if (queue.outstanding++ == 0)
-        queue.status_written_ps = m.world.now_ps(); // the first block is due a refresh from now
+        queue.status_written_ps = m.world.now_ps();  // the first block is due a refresh from now
     return true;
 }
 
@@ -76,7 +74,7 @@ void fail_queue(machine& m, const ticket& who)
         queue_fault(m, *m.cards[who.card], who.queue);
 }
 
-} // namespace
+}  // namespace
 
 void queue_fetch(machine& m, unsigned card, unsigned q)
 {
@@ -101,4 +99,4 @@ void queue_fetch(machine& m, unsigned card, unsigned q)
     }
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -3,8 +3,7 @@
 // One pending word serves MSI and MSI-X: only one of them is on at a time, and MSI-X wins.
 #include "sim/interrupts.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 void interrupts::reset()
 {
@@ -65,4 +64,4 @@ void interrupts::write_table(unsigned word, std::uint32_t value)
     table_[word] = word % words_per_vector == control_word ? value & masked : value;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -12,19 +12,13 @@
 
 #include "sim/config_space.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class interrupts final
-{
+class interrupts final {
 public:
-    explicit interrupts(unsigned vectors)
-        : vectors_(vectors)
-    {
-        reset();
-    }
+    explicit interrupts(unsigned vectors) : vectors_(vectors) { reset(); }
 
-    void reset(); // all vectors masked, none pending
+    void reset();  // all vectors masked, none pending
 
     // Returns the message that goes out now (with MSI, vectors beyond those granted wrap). Unknown vectors raise nothing.
     std::optional<unsigned> raise(const config_space& config, unsigned vector);
@@ -50,4 +44,4 @@ private:
     std::array<std::uint32_t, SPK_MSIX_VECTORS * words_per_vector> table_{};
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -3,10 +3,8 @@
 
 #include <utility>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::size_t bounce_bytes = 64 << 10;
 
@@ -28,22 +26,15 @@ std::vector<timing::card_costs> costs_of(const fabric_config& config)
     return out;
 }
 
-} // namespace
+}  // namespace
 
 card_state::card_state(unsigned number, const card_config& its_config)
-    : index(number)
-    , config(its_config)
-    , pci(its_config.vectors)
-    , irq(its_config.vectors)
-    , memory(its_config.ddr_bytes)
-{
-}
+    : index(number), config(its_config), pci(its_config.vectors), irq(its_config.vectors),
+      memory(its_config.ddr_bytes)
+{}
 
 machine::machine(const fabric_config& its_config, host& its_bus)
-    : bus(its_bus)
-    , config(its_config)
-    , bounce(bounce_bytes)
-    , world(costs_of(its_config), {}, this)
+    : bus(its_bus), config(its_config), bounce(bounce_bytes), world(costs_of(its_config), {}, this)
 {
     for (unsigned i = 0; i < config.cards.size(); i++) {
         cards.push_back(std::make_unique<card_state>(i, config.cards[i]));
@@ -226,4 +217,4 @@ void post_timer(machine& m, const timer_cookie& cookie, std::uint64_t after_ns)
             .value = std::min(after_ns, century_ns / timing::ps_per_ns) * timing::ps_per_ns});
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -31,8 +31,7 @@
 #include "sim/worker_pool.hpp"
 #include "timing/world.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 inline constexpr std::int32_t normal_temperature_mc = 45'000;
 inline constexpr std::int32_t temperature_limit_mc = 85'000;
@@ -45,10 +44,10 @@ struct card_state {
     const card_config config;
     config_space pci;
     interrupts irq;
-    card_memory memory; // content: machine::data_mutex
+    card_memory memory;  // content: machine::data_mutex
 
-    std::uint32_t epoch = 0;            // what began in an older one is void
-    std::uint32_t reset_generation = 0; // what software sees of it
+    std::uint32_t epoch = 0;             // what began in an older one is void
+    std::uint32_t reset_generation = 0;  // what software sees of it
     bool gone = false;
     bool held_in_reset = false;
     bool ddr_calibrated = true;
@@ -57,7 +56,7 @@ struct card_state {
     std::uint32_t card_id = 0;
     std::uint32_t event_cause = 0, event_mask = 0, event_vector = 0;
     std::int32_t temperature_mc = normal_temperature_mc;
-    std::uint32_t clock_high = 0; // latched
+    std::uint32_t clock_high = 0;  // latched
     std::array<std::uint32_t, SPK_ENGINE_CLASSES> busy_high{};
 
     std::array<queue_pair, SPK_MAX_QUEUES> queues;
@@ -83,14 +82,14 @@ struct ticket {
     std::uint32_t epoch = 0;
     unsigned queue = no_queue;
     std::uint32_t queue_generation = 0;
-    static constexpr unsigned no_queue = ~0u; // only a reset makes it stale
+    static constexpr unsigned no_queue = ~0u;  // only a reset makes it stale
 };
 
 // A decoded command until it has ended.
 struct command_in_flight {
     spk_cmd wire = {};
     ticket origin = {};
-    std::uint32_t use = 0; // counts the commands that had this slot; odd while one has it
+    std::uint32_t use = 0;  // counts the commands that had this slot; odd while one has it
 };
 
 // Something the runner has to do on behalf of the pins.
@@ -112,11 +111,11 @@ struct machine final : timing::observer {
     mutable std::mutex data_mutex;
     mutable std::mutex mutex;
     std::vector<std::unique_ptr<card_state>> cards;
-    std::vector<link_state> links; // cables first, then one for each port's loopback
+    std::vector<link_state> links;  // cables first, then one for each port's loopback
     std::vector<action> actions;
-    std::vector<fault> scheduled_faults; // whose time lies ahead, or lay; numbered for ever
+    std::vector<fault> scheduled_faults;  // whose time lies ahead, or lay; numbered for ever
     std::atomic<timing::time_ps> now_copy_ps{0};
-    std::atomic<timing::time_ps> next_copy_ps{timing::never}; // the clockwork's next event
+    std::atomic<timing::time_ps> next_copy_ps{timing::never};  // the clockwork's next event
 
     // ---- the runner's ----
     std::vector<action> actions_at_work;
@@ -124,9 +123,9 @@ struct machine final : timing::observer {
     std::vector<std::uint32_t> in_flight_free;
     payload_pool payloads;
     worker_pool workers;
-    timing::time_ps status_check_ps = 0; // no status block is due before
-    std::vector<std::byte> bounce;       // host -> bounce -> card memory
-    timing::world world; // last: it gives its payloads back when it goes
+    timing::time_ps status_check_ps = 0;  // no status block is due before
+    std::vector<std::byte> bounce;        // host -> bounce -> card memory
+    timing::world world;                  // last: it gives its payloads back when it goes
 
     // ---- time ----
     std::uint64_t now_ns() const
@@ -147,9 +146,9 @@ struct machine final : timing::observer {
     dma_result dma_read(const ticket& who, std::uint64_t address, std::span<std::byte> to);
     dma_result dma_write(const ticket& who, std::uint64_t address, std::span<const std::byte> from);
     void interrupt(unsigned card, unsigned vector);
-    void send_interrupt(unsigned card, unsigned vector); // past masks and faults
+    void send_interrupt(unsigned card, unsigned vector);  // past masks and faults
 
-    bool is_stale(const ticket& who) const;         // takes mutex
+    bool is_stale(const ticket& who) const;  // takes mutex
     bool is_stale_locked(const ticket& who) const;
 
     // ---- commands in flight (runner) ----
@@ -188,4 +187,4 @@ void post_timer(machine& m, const timer_cookie& cookie, std::uint64_t after_ns);
 void raise_events(machine& m, card_state& card, std::uint32_t causes);
 void post_interrupt(machine& m, unsigned card, unsigned vector);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -13,24 +13,21 @@
 
 #include "sim/engine/elementwise.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 
 [[noreturn]] void fail(const char* step, std::uint64_t bytes)
 {
     throw std::system_error(errno, std::generic_category(),
-                            std::string("card memory of ") + std::to_string(bytes) + " bytes: " +
-                                step);
+                            std::string("card memory of ") + std::to_string(bytes) +
+                                " bytes: " + step);
 }
 
-} // namespace
+}  // namespace
 
-card_memory::card_memory(std::uint64_t bytes)
-    : bytes_(bytes)
+card_memory::card_memory(std::uint64_t bytes) : bytes_(bytes)
 {
     fd_ = memfd_create("sail-ddr", MFD_CLOEXEC);
     if (fd_ < 0)
@@ -79,4 +76,4 @@ std::uint64_t card_memory::resident_bytes() const
     return fstat(fd_, &info) == 0 ? static_cast<std::uint64_t>(info.st_blocks) * 512 : 0;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

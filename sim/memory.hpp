@@ -8,11 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class card_memory final
-{
+class card_memory final {
 public:
     // Throws std::system_error when the machine does not give the address space.
     explicit card_memory(std::uint64_t bytes);
@@ -27,7 +25,7 @@ public:
     // Repeats the pattern, byte 0 first. Whole pages of zeros go back to the machine.
     void fill(std::uint64_t address, std::uint64_t bytes, std::uint32_t pattern);
 
-    std::uint64_t resident_bytes() const; // what the card costs the machine now
+    std::uint64_t resident_bytes() const;  // what the card costs the machine now
 
 private:
     std::uint64_t bytes_;
@@ -35,4 +33,4 @@ private:
     std::byte* base_ = nullptr;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/payload.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 payload* payload_pool::take(std::size_t bytes)
 {
@@ -29,4 +28,4 @@ void payload_pool::drop(payload* what)
         free_.push_back(std::move(owned));
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

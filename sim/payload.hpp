@@ -10,16 +10,14 @@
 #include <memory>
 #include <vector>
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 struct payload {
     std::vector<std::byte> data;
-    unsigned holders = 0; // messages that carry it
+    unsigned holders = 0;  // messages that carry it
 };
 
-class payload_pool final
-{
+class payload_pool final {
 public:
     // `bytes` of undefined content, with one holder: the caller.
     payload* take(std::size_t bytes);
@@ -36,4 +34,4 @@ private:
     std::size_t in_use_ = 0;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

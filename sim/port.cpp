@@ -6,10 +6,8 @@
 #include "sim/machine.hpp"
 #include "sim/training.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr unsigned bit(std::uint32_t state) { return 1u << state; }
 
@@ -27,8 +25,7 @@ void leave_up(machine& m, const port_name& name, port_state& port)
     port.width = 0;
     port.partner_serial = 0;
     port.partner_port = 0;
-    m.post({.run = [](machine& it,
-                      const action& what) { it.world.port_down(what.card, what.a); },
+    m.post({.run = [](machine& it, const action& what) { it.world.port_down(what.card, what.a); },
             .card = name.card,
             .a = name.port});
 }
@@ -44,7 +41,7 @@ void enter_up(machine& m, const port_name& name, port_state& port)
             .b = port.width});
 }
 
-} // namespace
+}  // namespace
 
 port_state& port_of(const machine& m, const port_name& name)
 {
@@ -119,4 +116,4 @@ void port_wipe_all(machine& m, card_state& card)
     }
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -19,8 +19,7 @@
 #include "timing/costs.hpp"
 #include "uapi/spanker_card.h"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 struct machine;
 struct card_state;
@@ -39,11 +38,11 @@ struct port_state {
     std::uint32_t partner_port = 0;
     std::array<std::uint32_t, SPK_MAX_LANES> lane_state{};
     std::array<std::uint64_t, SPK_PHASE_COUNT> phase_ns{};
-    std::uint32_t trained = 0; // how often it came UP
+    std::uint32_t trained = 0;  // how often it came UP
     std::uint64_t up_since_ns = 0, up_before_ns = 0;
     std::array<std::uint32_t, SPK_MAX_CHANNELS> domain{};
 
-    int link = -1; // index of its cable
+    int link = -1;  // index of its cable
 };
 
 struct port_name {
@@ -55,10 +54,10 @@ struct port_name {
 struct link_state {
     port_name end[2];
     unsigned lanes;
-    bool wired;                   // the clockwork has the two ends joined
+    bool wired;  // the clockwork has the two ends joined
     bool cut = false;
-    bool training = false;        // phases are running
-    std::uint32_t generation = 0; // of the attempt: a phase of an older one does nothing
+    bool training = false;         // phases are running
+    std::uint32_t generation = 0;  // of the attempt: a phase of an older one does nothing
 };
 
 // ---- all with machine::mutex held ----
@@ -73,4 +72,4 @@ void port_cut(machine& m, unsigned card, unsigned port, bool cut);
 // The next phase of an attempt on machine::links[link] is due.
 void port_training_timer(machine& m, std::uint32_t link, std::uint32_t generation);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -4,10 +4,8 @@
 #include "sim/machine.hpp"
 #include "sim/registers.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using place = register_place;
 
@@ -50,7 +48,8 @@ std::uint32_t read_rate(const place& at)
 {
     const card_config& config = at.card.config;
     constexpr std::uint64_t bits_per_byte = 10, mega = 1'000'000;
-    return static_cast<std::uint32_t>(config.link_bytes_per_s * bits_per_byte / config.lanes / mega);
+    return static_cast<std::uint32_t>(config.link_bytes_per_s * bits_per_byte / config.lanes /
+                                      mega);
 }
 
 std::uint32_t read_reason(const place& at) { return port_at(at).reason; }
@@ -85,17 +84,16 @@ std::uint32_t read_domain(const place& at)
 }
 void write_domain(const place& at, std::uint32_t value)
 {
-    if (at.n >= at.card.config.channels || value == UINT32_MAX) // no register is all ones
+    if (at.n >= at.card.config.channels || value == UINT32_MAX)  // no register is all ones
         return;
     port_at(at).domain[at.n] = value;
-    at.m.post({.run =
-                   [](machine& it, const action& what) {
-                       it.world.set_domain(what.card, what.a, what.b, what.c);
-                   },
-               .card = at.card.index,
-               .a = at.outer,
-               .b = at.n,
-               .c = value});
+    at.m.post(
+        {.run = [](machine& it,
+                   const action& what) { it.world.set_domain(what.card, what.a, what.b, what.c); },
+         .card = at.card.index,
+         .a = at.outer,
+         .b = at.n,
+         .c = value});
 }
 
 constexpr register_row table[] = {
@@ -123,8 +121,8 @@ constexpr register_row table[] = {
 static_assert(SPK_P_REPLAYS == SPK_P_CRC_ERRORS + 4);
 static_assert(SPK_P_BYTES_RX_HI == SPK_P_FLITS_TX_LO + 7 * 4);
 
-} // namespace
+}  // namespace
 
 std::span<const register_row> port_registers_table() { return table; }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

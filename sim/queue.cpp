@@ -8,14 +8,13 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 bool depth_ok(std::uint32_t depth, const card_config& config)
 {
-    return std::has_single_bit(depth) && depth >= SPK_MIN_QUEUE_DEPTH && depth <= config.queue_depth;
+    return std::has_single_bit(depth) && depth >= SPK_MIN_QUEUE_DEPTH &&
+           depth <= config.queue_depth;
 }
 
 bool base_ok(std::uint64_t base, std::uint64_t bytes, std::uint64_t alignment,
@@ -36,8 +35,8 @@ bool registers_ok(const queue_registers& regs, const card_config& config)
                    config) &&
            base_ok(regs.cq_base, std::uint64_t{regs.cq_depth} * sizeof(spk_completion),
                    ring_alignment, config) &&
-           (regs.status_base == 0 || base_ok(regs.status_base, SPK_STATUS_BLOCK_BYTES,
-                                             SPK_STATUS_BLOCK_BYTES, config));
+           (regs.status_base == 0 ||
+            base_ok(regs.status_base, SPK_STATUS_BLOCK_BYTES, SPK_STATUS_BLOCK_BYTES, config));
 }
 
 void post_for(machine& m, const card_state& card, unsigned q, void (*run)(machine&, const action&))
@@ -99,7 +98,7 @@ void stop(machine& m, card_state& card, unsigned q)
     });
 }
 
-} // namespace
+}  // namespace
 
 void queue_wipe(queue_pair& queue)
 {
@@ -135,7 +134,7 @@ void queue_write_control(machine& m, card_state& card, unsigned q, std::uint32_t
     const bool rising = enable && !queue.enabled;
     if (rising) {
         if (queue.state == SPK_QSTATE_STOPPING)
-            return; // not before it has stopped
+            return;  // not before it has stopped
         queue.enabled = true;
         create(m, card, q);
         return;
@@ -192,4 +191,4 @@ void queue_kick_all(machine& m, card_state& card)
     }
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

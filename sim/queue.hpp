@@ -19,8 +19,7 @@
 #include "timing/costs.hpp"
 #include "uapi/spanker_card.h"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 struct machine;
 struct card_state;
@@ -34,26 +33,27 @@ struct queue_registers {
 struct pending_completion {
     spk_completion entry;
     bool interrupt;
-    bool copy = false; // made by a fault
+    bool copy = false;  // made by a fault
 };
 
 struct queue_pair {
     queue_registers regs = {};
-    bool enabled = false; // as software wrote it
+    bool enabled = false;  // as software wrote it
     std::uint32_t state = SPK_QSTATE_OFF;
-    std::uint32_t generation = 0;      // counts creations and stops: transfers of an older one are stale
-    std::uint32_t live_generation = 0; // the one the clockwork knows
+    std::uint32_t generation =
+        0;  // counts creations and stops: transfers of an older one are stale
+    std::uint32_t live_generation = 0;  // the one the clockwork knows
 
-    std::uint32_t sq_tail = 0, sq_head = 0; // written by the host, decoded by the card
-    std::uint32_t cq_tail = 0, cq_head = 0; // written by the card, consumed by the host
-    std::uint32_t outstanding = 0;          // decoded, completion not yet in the ring
-    bool doorbell_queued = false;           // the runner will look at the tail
+    std::uint32_t sq_tail = 0, sq_head = 0;  // written by the host, decoded by the card
+    std::uint32_t cq_tail = 0, cq_head = 0;  // written by the card, consumed by the host
+    std::uint32_t outstanding = 0;           // decoded, completion not yet in the ring
+    bool doorbell_queued = false;            // the runner will look at the tail
 
-    std::vector<pending_completion> backlog; // from backlog_first on
+    std::vector<pending_completion> backlog;  // from backlog_first on
     std::size_t backlog_first = 0;
 
-    std::uint32_t irq_waiting = 0; // completions since the last interrupt
-    std::uint32_t irq_timer = 0;   // counts timers: an older one that fires says nothing
+    std::uint32_t irq_waiting = 0;  // completions since the last interrupt
+    std::uint32_t irq_timer = 0;    // counts timers: an older one that fires says nothing
     bool irq_timer_on = false;
 
     std::uint64_t status_sequence = 0;
@@ -85,4 +85,4 @@ void queue_flush(machine& m, unsigned card, unsigned q);
 void queue_settle(machine& m, unsigned card, unsigned q);
 void queue_coalesce_timer(machine& m, unsigned card, unsigned q, std::uint32_t timer);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -4,10 +4,8 @@
 #include "sim/machine.hpp"
 #include "sim/registers.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using place = register_place;
 
@@ -51,7 +49,7 @@ std::uint32_t read_number(const place& at) { return number_at(at); }
 
 void write_number(const place& at, std::uint32_t value)
 {
-    if (!in_use(queue_at(at)) && value != UINT32_MAX) // no register is all ones
+    if (!in_use(queue_at(at)) && value != UINT32_MAX)  // no register is all ones
         number_at(at) = value;
 }
 
@@ -76,8 +74,8 @@ constexpr register_row table[] = {
 static_assert(SPK_Q_STATUS_BASE_HI == SPK_Q_SQ_BASE_LO + 5 * 4);
 static_assert(SPK_Q_COALESCE_NS == SPK_Q_SQ_DEPTH + 4 * 4);
 
-} // namespace
+}  // namespace
 
 std::span<const register_row> queue_registers_table() { return table; }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,10 +9,8 @@
 #include "sim/machine.hpp"
 #include "sim/reset.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 using place = register_place;
 
@@ -20,7 +18,7 @@ constexpr std::uint32_t queue_window_bytes = SPK_REG_Q(1, 0) - SPK_REG_Q(0, 0);
 constexpr std::uint32_t port_window_bytes = SPK_REG_PORT(1, 0) - SPK_REG_PORT(0, 0);
 constexpr std::array<std::uint32_t, SPK_VOLTAGES> voltages_mv = {1100, 1350, 3300};
 constexpr std::uint32_t idle_power_mw = 6500;
-constexpr std::uint32_t busy_power_mw = 2500; // more, while the card has work
+constexpr std::uint32_t busy_power_mw = 2500;  // more, while the card has work
 
 // ---- identity and capabilities ----
 
@@ -35,8 +33,8 @@ std::uint32_t read_gateware(const place& at) { return at.card.config.gateware; }
 std::uint32_t read_small_capability(const place& at)
 {
     const card_config& config = at.card.config;
-    const std::uint32_t values[] = {config.queues,   config.queue_depth,     config.ports,
-                                    config.lanes,    config.channels,        config.rx_buffer_bytes,
+    const std::uint32_t values[] = {config.queues,   config.queue_depth, config.ports,
+                                    config.lanes,    config.channels,    config.rx_buffer_bytes,
                                     config.dma_bits, SPK_SIGNALS};
     return values[at.n];
 }
@@ -228,7 +226,7 @@ landing land(const card_state& card, std::uint32_t offset)
     return {card_table, offset, 0, true};
 }
 
-} // namespace
+}  // namespace
 
 const register_row* find_register(std::span<const register_row> table, std::uint32_t offset,
                                   unsigned& n)
@@ -250,7 +248,7 @@ std::uint32_t register_read(machine& m, card_state& card, std::uint32_t offset)
     unsigned n = 0;
     const register_row* row = at.exists ? find_register(at.table, at.offset, n) : nullptr;
     const std::uint32_t value = row != nullptr ? row->read({m, card, at.outer, n}) : 0;
-    return value == UINT32_MAX ? UINT32_MAX - 1 : value; // all ones is what a dead card reads
+    return value == UINT32_MAX ? UINT32_MAX - 1 : value;  // all ones is what a dead card reads
 }
 
 void register_write(machine& m, card_state& card, std::uint32_t offset, std::uint32_t value)
@@ -262,4 +260,4 @@ void register_write(machine& m, card_state& card, std::uint32_t offset, std::uin
         row->write({m, card, at.outer, n}, value);
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -3,10 +3,8 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 void wipe_registers(machine& m, card_state& card)
 {
@@ -36,7 +34,7 @@ void post_world_reset(machine& m, const card_state& card)
             .card = card.index});
 }
 
-} // namespace
+}  // namespace
 
 void card_reset(machine& m, card_state& card, card_reset_kind kind)
 {
@@ -84,12 +82,10 @@ void release_interrupts(machine& m, card_state& card)
     card.pci.set_msi_pending(card.irq.pending());
     for (unsigned vector = 0; vector < SPK_MSIX_VECTORS; vector++)
         if ((vectors >> vector & 1) != 0)
-            m.post({.run =
-                        [](machine& it, const action& what) {
-                            it.send_interrupt(what.card, what.a);
-                        },
+            m.post({.run = [](machine& it,
+                              const action& what) { it.send_interrupt(what.card, what.a); },
                     .card = card.index,
                     .a = vector});
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -4,8 +4,7 @@
 // doing: work of the old epoch finds itself stale.
 #pragma once
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 struct machine;
 struct card_state;
@@ -23,4 +22,4 @@ void card_return(machine& m, card_state& card);
 // Sends what is pending and may go now: after an unmask, or bus master on.
 void release_interrupts(machine& m, card_state& card);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

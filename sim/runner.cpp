@@ -5,15 +5,14 @@
 
 #include "sim/status_block.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::uint64_t events_between_counter_copies = 1024;
-constexpr timing::time_ps status_pause_ps = timing::time_ps{SPK_STATUS_REFRESH_NS} * timing::ps_per_ns;
+constexpr timing::time_ps status_pause_ps =
+    timing::time_ps{SPK_STATUS_REFRESH_NS} * timing::ps_per_ns;
 
-} // namespace
+}  // namespace
 
 // How far the device clock may be by now.
 timing::time_ps runner::allowed_ps()
@@ -118,4 +117,4 @@ void runner::advance_to(timing::time_ps until)
     thread_ = std::thread::id();
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -11,17 +11,11 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class runner final
-{
+class runner final {
 public:
-    runner(machine& m, pace speed)
-        : m_(m)
-        , speed_(speed)
-    {
-    }
+    runner(machine& m, pace speed) : m_(m), speed_(speed) {}
 
     // fabric::run(). From inside itself (a host callback) it does nothing and returns false.
     bool run(std::uint64_t events);
@@ -49,14 +43,15 @@ private:
 
     machine& m_;
     const pace speed_;
-    std::mutex mutex_; // the runner's role
+    std::mutex mutex_;  // the runner's role
     std::atomic<std::thread::id> thread_{};
 
     // Under mutex_.
-    bool worked_ = false; // since the status blocks were looked at
+    bool worked_ = false;  // since the status blocks were looked at
     std::uint64_t events_ = 0;
-    std::optional<wall_clock::time_point> wall_start_; // pace::real: when the clock stood at device_start_ps_
+    std::optional<wall_clock::time_point>
+        wall_start_;  // pace::real: when the clock stood at device_start_ps_
     timing::time_ps device_start_ps_ = 0;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

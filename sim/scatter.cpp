@@ -4,18 +4,12 @@
 #include <algorithm>
 #include <span>
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 scatter_walker::scatter_walker(machine& m, const ticket& who, std::uint64_t list,
                                std::uint32_t first, std::uint64_t skip)
-    : m_(m)
-    , who_(who)
-    , next_page_(list)
-    , entry_(first)
-    , owed_(skip)
-{
-}
+    : m_(m), who_(who), next_page_(list), entry_(first), owed_(skip)
+{}
 
 dma_result scatter_walker::load(std::uint64_t address)
 {
@@ -42,7 +36,7 @@ dma_result scatter_walker::settle()
             if (!first)
                 entry_ = 0;
             else if (entry_ > page_.used)
-                return dma_result::fault; // starts behind the end of its page
+                return dma_result::fault;  // starts behind the end of its page
             continue;
         }
         const std::uint64_t left = page_.entry[entry_].bytes - used_;
@@ -69,4 +63,4 @@ dma_result scatter_walker::next(std::uint64_t at_most, piece& out)
     return dma_result::ok;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

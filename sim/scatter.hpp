@@ -10,11 +10,9 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class scatter_walker final
-{
+class scatter_walker final {
 public:
     // Starts `skip` bytes into entry `first` of the page at bus address `list`.
     scatter_walker(machine& m, const ticket& who, std::uint64_t list, std::uint32_t first,
@@ -32,7 +30,7 @@ private:
     // Honest lists for a card of 64 GiB in pages of 4 KiB are half as long.
     static constexpr unsigned max_pages = 1u << 17;
 
-    dma_result settle(); // onto an entry with bytes left, all that is owed skipped
+    dma_result settle();  // onto an entry with bytes left, all that is owed skipped
     dma_result load(std::uint64_t address);
 
     machine& m_;
@@ -41,8 +39,8 @@ private:
     unsigned pages_ = 0;
     spk_sg_page page_ = {};
     std::uint32_t entry_;
-    std::uint64_t used_ = 0; // bytes of the entry behind us
+    std::uint64_t used_ = 0;  // bytes of the entry behind us
     std::uint64_t owed_;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

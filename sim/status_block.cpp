@@ -5,10 +5,8 @@
 #include <cstring>
 #include <span>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr timing::time_ps refresh_ps = timing::time_ps{SPK_STATUS_REFRESH_NS} * timing::ps_per_ns;
 
@@ -43,7 +41,7 @@ bool prepare(machine& m, unsigned c, unsigned q, block_job& job)
     return true;
 }
 
-} // namespace
+}  // namespace
 
 void status_refresh(machine& m)
 {
@@ -55,8 +53,8 @@ void status_refresh(machine& m)
             for (unsigned lane = 0; lane < SPK_LANES; lane++)
                 job.block.lane[lane] = m.world.lane_status(c, q, lane);
             // A block that cannot be written is for people only: the queue goes on.
-            static_cast<void>(m.dma_write(job.who, job.address,
-                                          std::as_bytes(std::span(&job.block, 1))));
+            static_cast<void>(
+                m.dma_write(job.who, job.address, std::as_bytes(std::span(&job.block, 1))));
         }
 }
 
@@ -67,8 +65,9 @@ timing::time_ps status_due_ps(const machine& m)
     for (const auto& card : m.cards)
         for (const queue_pair& queue : card->queues)
             if (wanted(*card, queue) && (queue.outstanding != 0 || queue.status_shows_work))
-                due = std::min(due, std::max(queue.status_written_ps + refresh_ps, m.world.now_ps()));
+                due =
+                    std::min(due, std::max(queue.status_written_ps + refresh_ps, m.world.now_ps()));
     return due;
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

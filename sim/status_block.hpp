@@ -8,12 +8,11 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // Writes every block whose lanes hold commands, or held some when last written. Runner, no lock held.
 void status_refresh(machine& m);
 // When a block has to be written next while the clock runs; timing::never if no block has anything to show.
 timing::time_ps status_due_ps(const machine& m);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -4,10 +4,8 @@
 #include "sim/faults.hpp"
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 void coalesce_over(machine& m, const timer_cookie& timer)
 {
@@ -43,7 +41,7 @@ constexpr void (*handlers[])(machine&, const timer_cookie&) = {
     /* fault */ fault_begins,
 };
 
-} // namespace
+}  // namespace
 
 void machine::timer(std::uint64_t cookie)
 {
@@ -52,4 +50,4 @@ void machine::timer(std::uint64_t cookie)
     handlers[static_cast<std::size_t>(what.kind)](*this, what);
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,11 +9,9 @@
 
 #include "sim/card.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class trace_ring final
-{
+class trace_ring final {
 public:
     trace_ring() { entries_.reserve(trace_depth); }
 
@@ -36,8 +34,8 @@ public:
     }
 
 private:
-    std::vector<trace_entry> entries_; // slot = number % trace_depth
+    std::vector<trace_entry> entries_;  // slot = number % trace_depth
     std::size_t written_ = 0;
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

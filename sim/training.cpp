@@ -6,10 +6,8 @@
 
 #include "sim/machine.hpp"
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr std::uint32_t phases_to_up = SPK_PHASE_UP - SPK_PHASE_DETECT;
 
@@ -18,7 +16,8 @@ bool is_loopback(const link_state& link) { return link.end[0] == link.end[1]; }
 // A loopback stands behind the cables, one for each port of each card.
 std::uint32_t loopback_index(const machine& m, const port_name& name)
 {
-    return static_cast<std::uint32_t>(m.config.cables.size() + name.card * SPK_MAX_PORTS + name.port);
+    return static_cast<std::uint32_t>(m.config.cables.size() + name.card * SPK_MAX_PORTS +
+                                      name.port);
 }
 
 // The link a port trains on now: itself, its cable, or nothing.
@@ -166,9 +165,8 @@ void start_training(machine& m, std::uint32_t link)
     }
     void_training(state);
     state.training = true;
-    both(m, state, [](machine& it, const port_name& name) {
-        port_of(it, name).reason = SPK_REASON_NONE;
-    });
+    both(m, state,
+         [](machine& it, const port_name& name) { port_of(it, name).reason = SPK_REASON_NONE; });
     arm_next_phase(m, link);
 }
 
@@ -220,7 +218,7 @@ void reconsider_link(machine& m, std::uint32_t link)
             lose_partner(m, name, together);
 }
 
-} // namespace
+}  // namespace
 
 void port_reconsider(machine& m, unsigned card, unsigned port)
 {
@@ -254,7 +252,8 @@ void training_switch_loopback(machine& m, const port_name& name)
     void_training(m.links[loop]);
     port_set_state(m, name, SPK_PORT_DOWN, SPK_REASON_NONE);
     if (cable >= 0)
-        reconsider_link(m, static_cast<std::uint32_t>(cable)); // its other end is alone, or not any more
+        reconsider_link(
+            m, static_cast<std::uint32_t>(cable));  // its other end is alone, or not any more
     if (!looped)
         wire(m, loop, false);
     if (cable >= 0) {
@@ -294,4 +293,4 @@ void port_training_timer(machine& m, std::uint32_t link, std::uint32_t generatio
     arm_next_phase(m, link);
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -9,8 +9,7 @@
 
 #include "sim/port.hpp"
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
 // The only ways to change a port's state and phase.
 void port_set_state(machine& m, const port_name& name, std::uint32_t state, std::uint32_t reason);
@@ -20,4 +19,4 @@ port_state& port_of(const machine& m, const port_name& name);
 // The port's LOOPBACK bit changed: it lets go of the link it had and takes its cable or itself.
 void training_switch_loopback(machine& m, const port_name& name);
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

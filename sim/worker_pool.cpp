@@ -3,17 +3,18 @@
 
 #include <algorithm>
 
-namespace spanker::sim
-{
-namespace
-{
+namespace spanker::sim {
+namespace {
 
 constexpr unsigned max_width = 8;
 constexpr unsigned spins = 2000;
 
-} // namespace
+}  // namespace
 
-unsigned worker_pool::width() { return std::clamp(std::thread::hardware_concurrency(), 1u, max_width); }
+unsigned worker_pool::width()
+{
+    return std::clamp(std::thread::hardware_concurrency(), 1u, max_width);
+}
 
 worker_pool::~worker_pool()
 {
@@ -57,7 +58,7 @@ void worker_pool::run(unsigned parts, const std::function<void(unsigned)>& part)
     wake_.notify_all();
     take_parts(part, parts);
     std::unique_lock lock(mutex_);
-    job_ = nullptr; // who has not begun by now has nothing left to do
+    job_ = nullptr;  // who has not begun by now has nothing left to do
     done_.wait(lock, [this] { return at_work_ == 0; });
 }
 
@@ -69,7 +70,8 @@ void worker_pool::work()
         std::unique_lock lock(mutex_);
         if (!stop_ && (job_ == nullptr || job_number_ == seen)) {
             lock.unlock();
-            for (unsigned i = 0; i < spins && announced_.load(std::memory_order_acquire) == last; i++)
+            for (unsigned i = 0; i < spins && announced_.load(std::memory_order_acquire) == last;
+                 i++)
                 std::this_thread::yield();
             lock.lock();
         }
@@ -88,4 +90,4 @@ void worker_pool::work()
     }
 }
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -13,11 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace spanker::sim
-{
+namespace spanker::sim {
 
-class worker_pool final
-{
+class worker_pool final {
 public:
     worker_pool() = default;
     ~worker_pool();
@@ -26,7 +24,7 @@ public:
 
     // Calls part(0) .. part(parts - 1), each once, on this thread and the workers; returns when all are done.
     void run(unsigned parts, const std::function<void(unsigned)>& part);
-    static unsigned width(); // threads that work at most, the caller included
+    static unsigned width();  // threads that work at most, the caller included
 
 private:
     void start();
@@ -36,13 +34,13 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     std::vector<std::thread> threads_;
-    const std::function<void(unsigned)>* job_ = nullptr; // under mutex_, like the three below
+    const std::function<void(unsigned)>* job_ = nullptr;  // under mutex_, like the three below
     std::uint64_t job_number_ = 0;
     unsigned parts_ = 0;
     unsigned at_work_ = 0;
     bool stop_ = false;
     std::atomic<unsigned> next_part_{0};
-    std::atomic<std::uint64_t> announced_{0}; // job_number_, for those who spin
+    std::atomic<std::uint64_t> announced_{0};  // job_number_, for those who spin
 };
 
-} // namespace spanker::sim
+}  // namespace spanker::sim

@@ -22,8 +22,7 @@
 #include "sim/card.hpp"
 #include "uapi/spanker_status.h"
 
-namespace spanker::sim::bench
-{
+namespace spanker::sim::bench {
 
 using bytes = std::vector<std::byte>;
 
@@ -54,14 +53,13 @@ inline bytes pattern(std::size_t count, std::uint32_t seed)
     return out;
 }
 
-class arena final : public host
-{
+class arena final : public host {
 public:
     static constexpr std::uint64_t base = 0x1'0000'0000;
 
     explicit arena(std::size_t size_bytes = 48 << 20)
-        : memory_(static_cast<std::byte*>(std::calloc(1, size_bytes)), &std::free)
-        , size_(size_bytes)
+        : memory_(static_cast<std::byte*>(std::calloc(1, size_bytes)), &std::free),
+          size_(size_bytes)
     {
         if (!memory_)
             throw std::bad_alloc();
@@ -136,7 +134,7 @@ private:
         return address >= base && count <= size_ && address - base <= size_ - count;
     }
 
-    std::unique_ptr<std::byte, decltype(&std::free)> memory_; // zeroed by the system, page by page
+    std::unique_ptr<std::byte, decltype(&std::free)> memory_;  // zeroed by the system, page by page
     std::size_t size_;
     std::size_t next_ = 4096;
     std::array<std::array<std::atomic<unsigned>, SPK_MSIX_VECTORS>, SPK_MAX_CARDS> interrupts_{};
@@ -147,7 +145,7 @@ private:
 struct rows {
     std::uint32_t count;
     std::uint32_t bytes;
-    std::uint64_t pitch = 0; // 0: packed
+    std::uint64_t pitch = 0;  // 0: packed
 
     std::uint64_t step() const { return pitch != 0 ? pitch : bytes; }
 };
@@ -219,7 +217,8 @@ struct matmul_shape {
 
 inline std::uint32_t x_row_bytes(const matmul_shape& shape)
 {
-    constexpr std::uint32_t per_block[] = {SPK_QK_K * 4, SPK_Q8_K_BLOCK_BYTES, SPK_Q4_K_BLOCK_BYTES};
+    constexpr std::uint32_t per_block[] = {SPK_QK_K * 4, SPK_Q8_K_BLOCK_BYTES,
+                                           SPK_Q4_K_BLOCK_BYTES};
     return shape.k / SPK_QK_K * per_block[shape.format];
 }
 
@@ -342,20 +341,14 @@ struct queue_shape {
     bool status_block = false;
 };
 
-class queue final
-{
+class queue final {
 public:
     queue(fabric& cards, arena& memory, unsigned card, unsigned q, const queue_shape& shape = {})
-        : cards_(cards)
-        , memory_(memory)
-        , card_(card)
-        , q_(q)
-        , shape_(shape)
-        , sq_(memory.allocate(shape.sq_depth * sizeof(spk_cmd)))
-        , cq_(memory.allocate(shape.cq_depth * sizeof(spk_completion)))
-        , status_(shape.status_block ? memory.allocate(SPK_STATUS_BLOCK_BYTES) : 0)
-    {
-    }
+        : cards_(cards), memory_(memory), card_(card), q_(q), shape_(shape),
+          sq_(memory.allocate(shape.sq_depth * sizeof(spk_cmd))),
+          cq_(memory.allocate(shape.cq_depth * sizeof(spk_completion))),
+          status_(shape.status_block ? memory.allocate(SPK_STATUS_BLOCK_BYTES) : 0)
+    {}
 
     // Rings zeroed, counters at the start, registers written, enabled.
     void open()
@@ -377,7 +370,8 @@ public:
     std::uint16_t put(spk_cmd cmd)
     {
         cmd.id = next_id_++;
-        std::memcpy(memory_.at(sq_ + (tail_ & (shape_.sq_depth - 1)) * sizeof cmd), &cmd, sizeof cmd);
+        std::memcpy(memory_.at(sq_ + (tail_ & (shape_.sq_depth - 1)) * sizeof cmd), &cmd,
+                    sizeof cmd);
         tail_++;
         return cmd.id;
     }
@@ -451,15 +445,13 @@ inline fabric_config small_config(unsigned cards, std::string_view topology = "r
     return make_fabric_config(cards, topology, card);
 }
 
-class rig final
-{
+class rig final {
 public:
     static constexpr std::uint32_t domain = 7;
     static constexpr unsigned event_vector = 15;
 
     explicit rig(const fabric_config& config = small_config(1), std::size_t arena_bytes = 48 << 20)
-        : memory(arena_bytes)
-        , cards(config, memory)
+        : memory(arena_bytes), cards(config, memory)
     {
         for (unsigned card = 0; card < cards.card_count(); card++)
             wake(card);
@@ -583,4 +575,4 @@ inline std::vector<int> statuses(const std::vector<spk_completion>& completions)
     return out;
 }
 
-} // namespace spanker::sim::bench
+}  // namespace spanker::sim::bench

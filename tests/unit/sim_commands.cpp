@@ -8,13 +8,10 @@
 
 #include "sim_bench.hpp"
 
-namespace spanker::sim::bench
-{
-namespace
-{
+namespace spanker::sim::bench {
+namespace {
 
-class sim_commands : public testing::Test
-{
+class sim_commands : public testing::Test {
 protected:
     rig it;
     queue& q = it.open(0, 1);
@@ -67,10 +64,10 @@ TEST_F(sim_commands, a_list_is_entered_at_any_entry_and_byte_and_goes_on_over_pa
     const bytes data = pattern(600 * 64, 3);
     const std::uint64_t buffer = it.memory.allocate(data.size());
     it.memory.put(buffer, data);
-    spk_cmd cmd = dma(SPK_OP_DMA_IN, 0, it.list_of(buffer, data.size(), 64),
-                      {.count = 1, .bytes = 300 * 64});
+    spk_cmd cmd =
+        dma(SPK_OP_DMA_IN, 0, it.list_of(buffer, data.size(), 64), {.count = 1, .bytes = 300 * 64});
     cmd.dma.first = 3;
-    cmd.dma.skip = 70; // more than the entry: the next one
+    cmd.dma.skip = 70;  // more than the entry: the next one
     EXPECT_EQ(run(cmd).status, SPANKER_CARD_OK);
     const std::size_t from = 3 * 64 + 70;
     EXPECT_EQ(it.load(0, 0, 300 * 64), bytes(data.begin() + from, data.begin() + from + 300 * 64));
@@ -128,7 +125,7 @@ TEST_F(sim_commands, scale_multiplies_or_divides)
     EXPECT_EQ(it.load(0, 0, 8), bytes_of<float>({1.5f, -2.0f}));
     it.store(q, 0, bytes_of<std::int32_t>({10, 14, -10}));
     EXPECT_EQ(run(scale(0, 3, SPK_DTYPE_I32, {.divisor = 4})).status, SPANKER_CARD_OK);
-    EXPECT_EQ(it.load(0, 0, 12), bytes_of<std::int32_t>({2, 4, -2})); // ties to even
+    EXPECT_EQ(it.load(0, 0, 12), bytes_of<std::int32_t>({2, 4, -2}));  // ties to even
 }
 
 // A Q4_K block whose weights are scale * nibble, the nibble counting through the block.
@@ -148,8 +145,8 @@ bytes counting_block(std::uint16_t d_f16, std::uint8_t scale)
 TEST_F(sim_commands, matmul_multiplies_q4_k_weights_with_pitched_activations)
 {
     const matmul_shape shape = {.n_out = 2, .k = 256, .n_tok = 3, .mode = SPK_MATMUL_EXACT};
-    bytes w = counting_block(0x3c00, 1); // d = 1.0
-    const bytes second = counting_block(0x4000, 3); // d = 2.0
+    bytes w = counting_block(0x3c00, 1);             // d = 1.0
+    const bytes second = counting_block(0x4000, 3);  // d = 2.0
     w.insert(w.end(), second.begin(), second.end());
     it.store(q, 0, w);
     std::vector<float> x(3 * 300);
@@ -175,8 +172,8 @@ TEST_F(sim_commands, matmul_multiplies_q4_k_weights_with_pitched_activations)
 
 TEST_F(sim_commands, matmul_accumulates_when_asked)
 {
-    const matmul_shape shape = {.n_out = 1, .k = 256, .n_tok = 1,
-                                .mode = SPK_MATMUL_EXACT | SPK_MATMUL_ACCUMULATE};
+    const matmul_shape shape = {
+        .n_out = 1, .k = 256, .n_tok = 1, .mode = SPK_MATMUL_EXACT | SPK_MATMUL_ACCUMULATE};
     it.store(q, 0, counting_block(0x3c00, 1));
     it.store(q, 4096, bytes_of(std::vector<float>(256, 1.0f)));
     it.store(q, 8192, bytes_of<float>({1000.0f}));
@@ -196,7 +193,8 @@ TEST_F(sim_commands, a_large_matmul_on_several_threads_equals_its_rows_done_alon
     it.store(q, 16 << 20, bytes_of(x));
     ASSERT_EQ(run(matmul(0, 16 << 20, 32 << 20, whole)).status, SPANKER_CARD_OK);
     for (unsigned first = 0; first < 512; first += 64) {
-        spk_cmd cmd = matmul(first * 8 * SPK_Q4_K_BLOCK_BYTES, 16 << 20, (40 << 20) + first * 4, part);
+        spk_cmd cmd =
+            matmul(first * 8 * SPK_Q4_K_BLOCK_BYTES, 16 << 20, (40 << 20) + first * 4, part);
         cmd.matmul.y_pitch = 512 * 4;
         ASSERT_EQ(run(cmd).status, SPANKER_CARD_OK);
     }
@@ -210,7 +208,8 @@ TEST_F(sim_commands, commands_of_no_size_complete_and_touch_nothing)
     const std::uint64_t list = it.list_of(it.memory.allocate(16), 16);
     const matmul_shape nothing = {.n_out = 0, .k = 256, .n_tok = 0};
     for (const spk_cmd& cmd :
-         {fill(0, 0, 1), copy(0, 64, {.count = 0, .bytes = 8}), copy(0, 64, {.count = 3, .bytes = 0}),
+         {fill(0, 0, 1), copy(0, 64, {.count = 0, .bytes = 8}),
+          copy(0, 64, {.count = 3, .bytes = 0}),
           dma(SPK_OP_DMA_IN, 0, list, {.count = 0, .bytes = 4}), matmul(0, 0, 0, nothing),
           reduce(0, 64, 0, SPK_DTYPE_F32, SPK_REDUCE_SUM), scale(0, 0, SPK_DTYPE_I8, {})})
         EXPECT_EQ(run(cmd).status, SPANKER_CARD_OK) << "opcode " << unsigned{cmd.opcode};
@@ -221,8 +220,9 @@ TEST_F(sim_commands, signals_order_commands_of_different_engines)
 {
     const std::uint64_t buffer = it.memory.allocate(4096);
     const auto done = it.execute(
-        q, {posts(fill(0, 4096, 0x55aa55aa), 3),
-            waits(dma(SPK_OP_DMA_OUT, 0, it.list_of(buffer, 4096), {.count = 1, .bytes = 4096}), 3)});
+        q,
+        {posts(fill(0, 4096, 0x55aa55aa), 3),
+         waits(dma(SPK_OP_DMA_OUT, 0, it.list_of(buffer, 4096), {.count = 1, .bytes = 4096}), 3)});
     EXPECT_EQ(statuses(done), (std::vector<int>{SPANKER_CARD_OK, SPANKER_CARD_OK}));
     EXPECT_GE(done[1].start_ns, done[0].end_ns);
     EXPECT_EQ(it.memory.get(buffer, 4), bytes_of<std::uint32_t>({0x55aa55aa}));
@@ -231,10 +231,10 @@ TEST_F(sim_commands, signals_order_commands_of_different_engines)
 TEST_F(sim_commands, a_failure_poisons_its_signal_and_names_the_origin)
 {
     it.write(0, SPK_REG_CARD_ID, 5);
-    const auto done = it.execute(
-        q, {posts(fill(64 << 20, 1, 0), 9), waits(fill(0, 16, 1), 9), fill(0, 16, 2)});
-    EXPECT_EQ(statuses(done), (std::vector<int>{SPANKER_CARD_RANGE, SPANKER_CARD_POISONED,
-                                                SPANKER_CARD_OK}));
+    const auto done =
+        it.execute(q, {posts(fill(64 << 20, 1, 0), 9), waits(fill(0, 16, 1), 9), fill(0, 16, 2)});
+    EXPECT_EQ(statuses(done),
+              (std::vector<int>{SPANKER_CARD_RANGE, SPANKER_CARD_POISONED, SPANKER_CARD_OK}));
     EXPECT_EQ(done[1].detail, SPK_ORIGIN(5, 1, done[0].id, SPANKER_CARD_RANGE, SPK_NO_PORT));
     EXPECT_EQ(run(waits(nop(), 9)).status, SPANKER_CARD_POISONED);
     EXPECT_EQ(run(signal_set(9, 1, 1)).status, SPANKER_CARD_OK);
@@ -273,5 +273,5 @@ TEST_F(sim_commands, a_snapshot_outside_card_memory_is_refused)
     EXPECT_FALSE(it.cards.snapshot(0, ~0ull, some));
 }
 
-} // namespace
-} // namespace spanker::sim::bench
+}  // namespace
+}  // namespace spanker::sim::bench

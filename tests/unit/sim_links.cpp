@@ -5,17 +5,14 @@
 
 #include "sim_bench.hpp"
 
-namespace spanker::sim::bench
-{
-namespace
-{
+namespace spanker::sim::bench {
+namespace {
 
-constexpr unsigned up = 1, down = 2; // port masks of ring and line: port 0, port 1
+constexpr unsigned up = 1, down = 2;  // port masks of ring and line: port 0, port 1
 constexpr std::uint64_t a = 0, b = 1 << 20, c = 2 << 20;
 constexpr rows some = {.count = 3, .bytes = 1000, .pitch = 1024};
 
-class sim_links : public testing::Test
-{
+class sim_links : public testing::Test {
 protected:
     explicit sim_links(unsigned cards = 3, std::string_view topology = "line")
         : it(small_config(cards, topology))
@@ -76,7 +73,7 @@ protected:
     {
         cmd.link.src = src;
         cmd.link.dst = dst;
-        return cmd; // f32 sum
+        return cmd;  // f32 sum
     }
     static std::vector<float> sum(const std::vector<float>& x, const std::vector<float>& y)
     {
@@ -222,7 +219,8 @@ TEST_F(sim_links, ends_that_disagree_fail_both_before_data_moves)
     f16.dtype = SPK_DTYPE_F16;
     const disagreement table[] = {
         {"tag", send(a, some, {.ports = down, .tag = 1}), recv(b, some, {.ports = up, .tag = 2})},
-        {"length", send(a, {.count = 1, .bytes = 8}, {.ports = down}), recv(b, some, {.ports = up})},
+        {"length", send(a, {.count = 1, .bytes = 8}, {.ports = down}),
+         recv(b, some, {.ports = up})},
         {"dtype", f16, recv(b, some, {.ports = up})},
     };
     it.store(*q[0], a, pattern(4096, 6));
@@ -230,7 +228,8 @@ TEST_F(sim_links, ends_that_disagree_fail_both_before_data_moves)
         put(1, row.recv);
         put(0, row.send);
         const std::vector<int> ends = finish_all();
-        EXPECT_EQ(ends, (std::vector<int>{SPANKER_CARD_MISMATCH, SPANKER_CARD_MISMATCH})) << row.what;
+        EXPECT_EQ(ends, (std::vector<int>{SPANKER_CARD_MISMATCH, SPANKER_CARD_MISMATCH}))
+            << row.what;
         EXPECT_EQ(packed(1, b), bytes(3000)) << row.what;
     }
 }
@@ -250,7 +249,7 @@ TEST_F(sim_links, an_unmatched_receive_of_one_queue_disturbs_no_other)
 {
     queue& other0 = it.open(0, 2);
     queue& other1 = it.open(1, 2);
-    put(1, recv(b, some, {.ports = up, .channel = 0})); // nobody ever sends this
+    put(1, recv(b, some, {.ports = up, .channel = 0}));  // nobody ever sends this
     for (unsigned round = 0; round < 20; round++) {
         other1.put(recv(c, some, {.ports = up, .channel = 1}));
         other0.put(send(a, some, {.ports = down, .channel = 1}));
@@ -270,7 +269,7 @@ TEST_F(sim_links, a_send_that_fails_ends_its_partners_within_a_millisecond)
     put(1, link(SPK_OP_LINK_FORWARD, some, {.ports = up}, {.ports = down}));
     finish();
     const std::uint64_t before = it.cards.now_ns();
-    put(0, send(64 << 20, some, {.ports = down})); // outside card memory
+    put(0, send(64 << 20, some, {.ports = down}));  // outside card memory
     const auto ends = finish();
     ASSERT_EQ(ends[0].size(), 1u);
     EXPECT_EQ(ends[0][0].status, SPANKER_CARD_RANGE);
@@ -285,11 +284,11 @@ TEST_F(sim_links, a_send_that_fails_ends_its_partners_within_a_millisecond)
 
 TEST_F(sim_links, a_cable_cut_in_the_middle_ends_commands_link_down_and_the_rest_goes_on)
 {
-    const rows big = {.count = 1, .bytes = 8 << 20}; // 16 ms
+    const rows big = {.count = 1, .bytes = 8 << 20};  // 16 ms
     put(0, send(0, big, {.ports = down}));
     put(1, recv(0, big, {.ports = up}));
-    it.cards.inject({.card = 0, .kind = fault_kind::cable_cut, .a = 1,
-                     .at_ns = it.cards.now_ns() + 3'000'000});
+    it.cards.inject(
+        {.card = 0, .kind = fault_kind::cable_cut, .a = 1, .at_ns = it.cards.now_ns() + 3'000'000});
     const auto ends = finish();
     ASSERT_EQ(ends[0].size(), 1u);
     ASSERT_EQ(ends[1].size(), 1u);
@@ -339,5 +338,5 @@ TEST_F(sim_links, port_counters_count_what_crossed)
     EXPECT_EQ(it.port(0, 1, SPK_P_BYTES_RX_LO), 0u);
 }
 
-} // namespace
-} // namespace spanker::sim::bench
+}  // namespace
+}  // namespace spanker::sim::bench
