@@ -18,7 +18,10 @@ constexpr std::uint64_t pool_macs = 64u << 20;
 constexpr std::uint32_t rows_per_part_min = 64;
 
 // The engine refuses what the decoder should have; the command then ends so too.
-outcome verdict(int error) { return {error == 0 ? SPANKER_CARD_OK : SPANKER_CARD_INVALID, 0}; }
+outcome verdict(int error)
+{
+    return {static_cast<std::uint8_t>(error == 0 ? SPANKER_CARD_OK : SPANKER_CARD_INVALID), 0};
+}
 
 int matmul_in_parts(machine& m, const engine::matmul_args& args)
 {
