@@ -57,7 +57,12 @@ step() { # NAME COMMAND...
     local name=$1
     shift
     echo "=== $name: $*"
-    if "$@"; then passed; else failed 1 "$name"; fi
+    if "$@"; then
+        passed
+    else
+        failed 1 "$name"
+        return 1
+    fi
 }
 
 # Takes over `passed|failed|skipped NUMBER REASON` lines of a helper program, whose log has gone to stderr.
