@@ -176,7 +176,7 @@ void job_bus::ended()
 result<void> job_bus::cancel(sd_bus_message* message)
 {
     pending_call call(message);
-    auto act = [this, call, id = job_.id, &all = all_] {
+    auto act = [call, id = job_.id, &all = all_] {
         all.cancel(id, "cancelled by a client");
         call.succeed();
     };

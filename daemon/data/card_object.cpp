@@ -21,10 +21,13 @@ result<void> allocate_pieces(card_set& cards, card_object& object)
         if (piece.bytes == 0)
             continue;
         auto made = card->queue[queue_requests].file->tensor_alloc(piece.bytes);
-        if (!made && made.error().kind == SPANKER_ERR_NO_MEMORY &&
-            (card->queue[queue_links].scratch.trim(*card->queue[queue_links].file) |
-             card->queue[queue_requests].scratch.trim(*card->queue[queue_requests].file)))
-            made = card->queue[queue_requests].file->tensor_alloc(piece.bytes);
+        if (!made && made.error().kind == SPANKER_ERR_NO_MEMORY) {
+            const bool links = card->queue[queue_links].scratch.trim(*card->queue[queue_links].file);
+            const bool requests =
+                card->queue[queue_requests].scratch.trim(*card->queue[queue_requests].file);
+            if (links || requests)
+                made = card->queue[queue_requests].file->tensor_alloc(piece.bytes);
+        }
         if (!made) {
             free_pieces(cards, object);
             return tl::unexpected(made.error());
