@@ -91,7 +91,8 @@ public:
     virtual result<std::uint32_t> buffer_register(const buffer_spec& spec) = 0;
     virtual result<void> buffer_unregister(std::uint32_t handle) = 0;
 
-    // All or nothing; returns the batch's sequence number.
+    // All or nothing; returns the batch's sequence number. When an item is refused, the
+    // error's message names it, its field and the cure, and detail is its index.
     virtual result<std::uint64_t> submit(std::span<const spanker_work_item> items,
                                          std::uint64_t cookie) = 0;
     // Records in completion order; returns how many were written. Reaps what
@@ -165,6 +166,7 @@ struct embedded_options {
     std::string topology = "ring";
     std::uint64_t card_memory_bytes = 0;  // 0: min(4 GiB, MemAvailable / 2 / cards)
     bool real_pace = false;
+    std::uint64_t default_deadline_ns = 30'000'000'000;  // of items without one; 0: none
 };
 result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& options);
 // Discovers /dev/spankerN; runs with no card and no module.

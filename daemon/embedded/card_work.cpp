@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The driver's own work on a card: zeroing memory, aborts, deadlines.
+#include <algorithm>
+
+#include "daemon/clock.hpp"
+#include "daemon/embedded/driven_card.hpp"
+#include "daemon/embedded/file.hpp"
+#include "daemon/embedded/machine.hpp"
+
+namespace spanker::daemon::embedded {
+
+namespace {
+
+// One FILL holds the memory engine this long: little beside other work, much on an idle card.
+constexpr std::uint64_t zero_beside_work_bytes = 1 << 20;
+constexpr std::uint64_t zero_alone_bytes = 256 << 20;
+constexpr std::uint32_t zeroing_at_once = 4;
+constexpr std::uint32_t kept_for_aborts = driver_queue::depth - zeroing_at_once;
+
+}  // namespace
+
+std::uint32_t driven_card::take_queue(embedded_file& file)
+{
+    for (std::uint32_t queue = 1; queue < caps_.queues; queue++)
+        if (!files[queue]) {
+            files[queue] = &file;
+            return queue;
+        }
+    return 0;
+}
+
+bool driven_card::has_work() const
+{
+    return std::any_of(files.begin(), files.end(), [](embedded_file* file) {
+        return file && file->queue().batches().flying != 0;
+    });
+}
+
+void driven_card::free(const spk_block& block)
+{
+    if (spk_heap_free(&heap_, &block) == 0)
+        zero_more();
+}
+
+void driven_card::zero_more()
+{
+    const std::uint64_t most = has_work() ? zero_beside_work_bytes : zero_alone_bytes;
+    spk_block block;
+    while (state_ == SPANKER_CARD_READY && own_.room() > kept_for_aborts &&
+           spk_heap_clean_begin(&heap_, most, &block))
+        own_.zero(block);
+}
+
+void driven_card::service_own()
+{
+    take_events();
+    driver_job job;
+    std::uint8_t status;
+    while (own_.reap(job, status)) {
+        if (job.what == driver_job::kind::zero)
+            spk_heap_clean_end(&heap_, &job.block, status == SPANKER_CARD_OK);
+        else if (embedded_file* file = files[job.queue])
+            spk_batch_abort_done(&file->queue().batches(), job.id, monotonic_ns());
+    }
+    issue_aborts(monotonic_ns());
+    zero_more();
+}
+
+void driven_card::issue_aborts(std::uint64_t now_ns)
+{
+    if (state_ != SPANKER_CARD_READY)
+        return;
+    std::uint16_t id;
+    for (std::uint32_t queue = 1; queue < caps_.queues; queue++)
+        while (files[queue] && own_.room() != 0 &&
+               spk_batch_next_abort(&files[queue]->queue().batches(), now_ns, &id))
+            own_.abort(queue, id);
+}
+
+std::uint64_t driven_card::step(std::uint64_t now_ns)
+{
+    std::uint64_t next_ns = SPK_NEVER_NS;
+    std::uint32_t actions = 0;
+    for (embedded_file* file : files) {
+        if (!file || file->generation() != generation_)
+            continue;
+        u64 file_next_ns;
+        actions |= spk_batch_step(&file->queue().batches(), now_ns, &file_next_ns);
+        file->update_fd();
+        next_ns = std::min<std::uint64_t>(next_ns, file_next_ns);
+    }
+    if (actions & SPK_STEP_HUNG) {
+        (void)reset(SPANKER_RESET_SOFT);
+        return SPK_NEVER_NS;
+    }
+    if ((actions & SPK_STEP_ABORT) && own_.room() != 0) {
+        issue_aborts(now_ns);
+        return std::min<std::uint64_t>(next_ns, now_ns + SPK_ABORT_TIMEOUT_NS);
+    }
+    return next_ns;
+}
+
+tensor::~tensor()
+{
+    if (card_.generation() == generation_ && card_.state() == SPANKER_CARD_READY)
+        card_.free(block_);
+}
+
+}  // namespace spanker::daemon::embedded

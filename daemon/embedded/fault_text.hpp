@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text form of a fault: its name, then key=value pairs in any order.
+//
+//   irq_drop [vector=N] [count=N]            gone
+//   irq_duplicate [vector=N] [count=N]       reset_stuck
+//   irq_delay ns=N [vector=N] [count=N]      ddr_uncalibrated
+//   completion_drop queue=N [count=N]        dma_fault [skip=N] [count=N]
+//   completion_duplicate queue=N [count=N]   cable_cut port=N
+//   completion_corrupt_id queue=N [count=N]  temperature millidegrees=N
+//   completion_error queue=N status=N [count=N]
+//   queue_hang queue=N                       ddr_bit_flip address=N [bit=N]
+//   engine_hang lane=N
+//   clear NAME                               heals it
+//
+// Every fault takes at_ns=N, a device time before which it does not happen.
+// count=0: until cleared. Numbers are decimal, 0x hex, or negative where that
+// makes sense.
+#pragma once
+
+#include <string_view>
+
+#include "daemon/error.hpp"
+#include "sim/card.hpp"
+
+namespace spanker::daemon::embedded {
+
+struct fault_order {
+    bool clear = false;
+    sim::fault what;
+};
+
+// INVALID names the word that was not understood and what may stand there.
+result<fault_order> parse_fault(unsigned card, std::string_view text);
+
+}  // namespace spanker::daemon::embedded

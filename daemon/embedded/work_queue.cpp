@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/embedded/work_queue.hpp"
+
+namespace spanker::daemon::embedded {
+
+bool work_queue::make(bus_map& bus, const queue_place& place, std::uint32_t depth,
+                      const spk_queue_ops& ops, void* context)
+{
+    if (!rings_.make(bus, place, depth))
+        return false;
+    ids_.resize(depth);
+    uses_.resize(depth);
+    flights_.resize(depth);
+    batches_.resize(depth);
+    deadlines_.resize(depth);
+    records_.resize(depth);
+    const spk_queue_memory memory{
+        .sq = rings_.sq(),
+        .cq = rings_.cq(),
+        .cq_depth = depth,
+        .ids = ids_.data(),
+        .uses = uses_.data(),
+        .batches = {flights_.data(), batches_.data(), deadlines_.data(), records_.data()},
+        .records = depth,
+    };
+    return spk_queue_init(&queue_, &memory, depth, &ops, context, place.card, place.queue) == 0;
+}
+
+int work_queue::submit(const spk_item_env& env, spk_submission& submission)
+{
+    int err = spk_queue_submit(&queue_, &env, &submission);
+    if (err == -EAGAIN) {  // completions without interrupt may be waiting
+        reap();
+        err = spk_queue_submit(&queue_, &env, &submission);
+    }
+    if (err == 0)
+        rings_.ring_sq(submission.out_doorbell);
+    return err;
+}
+
+void work_queue::reap()
+{
+    std::uint32_t taken;
+    {
+        const auto quiet = rings_.quiet();
+        taken = spk_queue_reap(&queue_, ~0u);
+    }
+    if (taken != 0)
+        rings_.ring_cq(queue_.cq.head);
+}
+
+}  // namespace spanker::daemon::embedded

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "daemon/embedded/fault_text.hpp"
+
+namespace {
+
+using spanker::daemon::embedded::parse_fault;
+using spanker::sim::fault_kind;
+
+TEST(fault_text, every_fault_has_a_text_form)
+{
+    const struct {
+        const char* text;
+        fault_kind kind;
+        std::uint32_t a;
+        std::uint32_t count;
+        std::uint64_t value;
+    } table[] = {
+        {"irq_drop", fault_kind::irq_drop, ~0u, 1, 0},
+        {"irq_drop vector=3 count=0", fault_kind::irq_drop, 3, 0, 0},
+        {"irq_duplicate count=2", fault_kind::irq_duplicate, ~0u, 2, 0},
+        {"irq_delay ns=5000", fault_kind::irq_delay, ~0u, 1, 5000},
+        {"completion_drop queue=1", fault_kind::completion_drop, 1, 1, 0},
+        {"completion_duplicate queue=2", fault_kind::completion_duplicate, 2, 1, 0},
+        {"completion_corrupt_id queue=2", fault_kind::completion_corrupt_id, 2, 1, 0},
+        {"completion_error queue=2 status=5 count=1", fault_kind::completion_error, 2, 1, 5},
+        {"queue_hang queue=1", fault_kind::queue_hang, 1, 1, 0},
+        {"engine_hang lane=3", fault_kind::engine_hang, 3, 1, 0},
+        {" gone ", fault_kind::gone, 0, 1, 0},
+        {"reset_stuck", fault_kind::reset_stuck, 0, 1, 0},
+        {"ddr_uncalibrated", fault_kind::ddr_uncalibrated, 0, 1, 0},
+        {"dma_fault skip=4 count=2", fault_kind::dma_fault, 4, 2, 0},
+        {"cable_cut port=1", fault_kind::cable_cut, 1, 1, 0},
+        {"temperature millidegrees=-5000", fault_kind::temperature, 0, 1, 0u - std::uint64_t{5000}},
+        {"ddr_bit_flip address=0x1000 bit=7", fault_kind::ddr_bit_flip, 7, 1, 0x1000},
+    };
+    for (const auto& row : table) {
+        const auto order = parse_fault(2, row.text);
+        ASSERT_TRUE(order) << row.text << ": " << order.error().message;
+        EXPECT_FALSE(order->clear);
+        EXPECT_EQ(order->what.card, 2u);
+        EXPECT_EQ(order->what.kind, row.kind) << row.text;
+        EXPECT_EQ(order->what.a, row.a) << row.text;
+        EXPECT_EQ(order->what.count, row.count) << row.text;
+        EXPECT_EQ(order->what.value, row.value) << row.text;
+    }
+}
+
+TEST(fault_text, may_wait_for_a_device_time)
+{
+    EXPECT_EQ(parse_fault(0, "gone at_ns=123")->what.at_ns, 123u);
+}
+
+TEST(fault_text, clears_by_name)
+{
+    const auto order = parse_fault(1, "clear cable_cut");
+    ASSERT_TRUE(order);
+    EXPECT_TRUE(order->clear);
+    EXPECT_EQ(order->what.kind, fault_kind::cable_cut);
+}
+
+TEST(fault_text, refuses_nonsense_and_names_it)
+{
+    const struct {
+        const char* text;
+        const char* named;
+        const char* cure;
+    } table[] = {
+        {"", "names no fault", "cable_cut"},
+        {"clear", "names no fault", "gone"},
+        {"explode", "explode", "queue_hang"},
+        {"cable_cut", "cable_cut", "port=N"},
+        {"cable_cut port", "port", "port=N"},
+        {"cable_cut port=", "port=", "key=number"},
+        {"cable_cut port=one", "port=one", "key=number"},
+        {"cable_cut port=1x", "port=1x", "key=number"},
+        {"cable_cut port=4294967296", "port=4294967296", "port=N"},
+        {"cable_cut queue=1", "queue=1", "port=N"},
+        {"gone count=2", "count=2", "at_ns"},
+        {"completion_error queue=1", "completion_error", "status=N"},
+        {"clear gone at_ns=1", "at_ns=1", "clear"},
+    };
+    for (const auto& row : table) {
+        const auto order = parse_fault(0, row.text);
+        ASSERT_FALSE(order) << row.text;
+        EXPECT_EQ(order.error().kind, SPANKER_ERR_INVALID);
+        EXPECT_NE(order.error().message.find(row.named), std::string::npos)
+            << order.error().message;
+        EXPECT_NE(order.error().message.find(row.cure), std::string::npos) << order.error().message;
+    }
+}
+
+}  // namespace
