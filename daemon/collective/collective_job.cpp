@@ -66,9 +66,9 @@ private:
     void stage_in(std::uint32_t rank);
     void section();
     void gang_waits();
-    void emit_node(const track& in, std::uint32_t track_index, const chain& of, const node& one,
-                   moving& what);
-    void copy_own(std::uint32_t rank);
+    void emit_node(std::uint32_t track_index, const chain& of, const node& one, moving& what);
+    bool copies(std::size_t track_index, std::uint32_t rank) const;
+    void copy_own(std::uint32_t rank, slice part);
     void stage_out(std::uint32_t rank);
     void out_rows(std::uint32_t rank, std::uint32_t owners, slice part,
                   std::optional<signal> after);
@@ -116,9 +116,6 @@ void piece_emitter::gang_waits()
 void piece_emitter::section()
 {
     gang_waits();
-    for (std::uint32_t r = 0; r < to_.ranks(); ++r)
-        if (job_.part[r].copy_in_section)
-            copy_own(r);
     std::uint64_t slices = 0;
     std::size_t steps = 0, chains = 0;
     for (std::size_t t = 0; t < job_.tracks.size(); ++t) {
@@ -141,16 +138,14 @@ void piece_emitter::section()
                     const chain& of = job_.tracks[t].chains[c];
                     moving& what = ways[t * chains + c];
                     if (s < of.nodes.size() && what.part.end > what.part.begin)
-                        emit_node(job_.tracks[t], static_cast<std::uint32_t>(t), of, of.nodes[s],
-                                  what);
+                        emit_node(static_cast<std::uint32_t>(t), of, of.nodes[s], what);
                 }
     }
 }
 
-void piece_emitter::emit_node(const track& in, std::uint32_t track_index, const chain& of,
-                              const node& one, moving& what)
+void piece_emitter::emit_node(std::uint32_t track_index, const chain& of, const node& one,
+                              moving& what)
 {
-    static_cast<void>(in);
     const auto& part = job_.part[one.rank];
     const std::uint32_t index = to_.add(one.rank, static_cast<spk_opcode>(one.opcode));
     const std::uint64_t at = bytes(begin_ + what.part.begin);
@@ -182,17 +177,36 @@ void piece_emitter::emit_node(const track& in, std::uint32_t track_index, const 
         item.link.tx_tag = what.tag;
         to_.use_channel(one.rank, one.tx_port, one.tx_channel);
     }
+    if (one.opcode == SPK_OP_LINK_SEND && copies(track_index, one.rank)) {
+        to_.post(one.rank, index, signal::mid);
+        copy_own(one.rank, what.part);
+        return;
+    }
     const bool staged_out = writes(one) && part.host_out;
     to_.post(one.rank, index, staged_out ? track_signal[track_index] : signal::done);
 }
 
-void piece_emitter::copy_own(std::uint32_t rank)
+// Its own operand goes to its place in dst slice by slice behind the sends: all at once would
+// take DDR from the messages. Tracks that carry everything do it once.
+bool piece_emitter::copies(std::size_t track_index, std::uint32_t rank) const
 {
-    const auto& part = job_.part[rank];
+    if (!job_.part[rank].copy_in_section)
+        return false;
+    if (track_index == 0 || job_.tracks[0].share_of > 1)
+        return true;
+    const auto& before = job_.tracks[0].chains;
+    return std::none_of(before.begin(), before.end(),
+                        [rank](const chain& one) { return one.nodes.front().rank == rank; });
+}
+
+void piece_emitter::copy_own(std::uint32_t rank, slice part)
+{
+    const auto& place = job_.part[rank];
     const std::uint64_t block = job_.gathers ? rank * bytes(job_.count) : 0;
+    const std::uint64_t at = bytes(begin_ + part.begin);
     const std::uint32_t made =
-        to_.copy(rank, part.dst.at(block + bytes(begin_)), part.src.at(bytes(begin_)),
-                 bytes(end_ - begin_));
+        to_.copy(rank, place.dst.at(block + at), place.src.at(at), bytes(part.end - part.begin));
+    to_.wait(rank, made, signal::mid);
     to_.post(rank, made, signal::done);
 }
 
@@ -273,11 +287,14 @@ rank_counts collective_job::items(std::uint32_t ranks, std::uint64_t elements) c
             static_cast<std::uint32_t>(slicing(one, elements, unit(), slice_elements).slices());
         for (const chain& way : one.chains)
             for (const node& at : way.nodes)
-                made[at.rank] += slices;
+                made[at.rank] += slices * (at.opcode == SPK_OP_LINK_SEND &&
+                                                   part[at.rank].copy_in_section
+                                               ? 2
+                                               : 1);
     }
     const std::uint32_t outs = gathers ? 2 * ranks : 4;
     for (std::uint32_t r = 0; r < ranks; ++r)
-        made[r] += 2 + (part[r].copy_in_section ? 1u : 0u) + (part[r].host_out ? outs : 0u);
+        made[r] += 2 + (part[r].host_out ? outs : 0u);
     return made;
 }
 

@@ -149,15 +149,22 @@ void place_rank(const request& of, std::uint32_t rank, collective_job::rank_part
         part.host_out = spot_of(one.dst).at(rank * of.result_bytes());
 }
 
-schedule schedule_for(const collective_stage& one, const route& way)
+// A broadcast out of place brings the root its own copy round the ring.
+bool comes_home(const request& of, const route& way)
 {
+    return of.broadcasts() && way.closed && !of.in_place && !of.src_on_host() && !of.dst_on_host();
+}
+
+schedule schedule_for(const request& of, const route& way)
+{
+    const collective_stage& one = of.one;
     switch (one.op) {
     case SPANKER_SOP_ALL_REDUCE:
         return all_reduce_schedule(way, 2);
     case SPANKER_SOP_ALL_GATHER:
         return all_gather_schedule(way, 2);
     default:
-        return broadcast_schedule(way, one.root);
+        return broadcast_schedule(way, one.root, comes_home(of, way));
     }
 }
 
@@ -175,15 +182,30 @@ spanker_algorithm algorithm_for(const collective_stage& one, const route& way)
     }
 }
 
-// The ring if there is one; the line too when it leaves out the narrowest cable.
-std::vector<const route*> ways(const planning& all)
+// The ring if there is one; the line too when it leaves out the narrowest cable (but for a
+// broadcast that needs the ring to come home).
+std::vector<const route*> ways(const planning& all, const request& of)
 {
     std::vector<const route*> made;
     if (all.ring)
         made.push_back(&*all.ring);
+    if (all.ring && comes_home(of, *all.ring))
+        return made;
     if (!all.ring || (all.chain && all.chain->narrowest > all.ring->narrowest))
         made.push_back(&*all.chain);
     return made;
+}
+
+// DDR bytes that a card cannot avoid between staging in and out: it reads its operand once and
+// writes what it did not have in place.
+std::uint64_t touched_bytes(const request& of, std::uint32_t rank)
+{
+    const bool moves_own = !of.in_place && !of.src_on_host() && !of.dst_on_host();
+    if (of.gathers())
+        return of.bytes * of.ranks + (moves_own ? of.bytes : 0);
+    if (of.broadcasts() && (rank != of.one.root || !moves_own))
+        return of.bytes;
+    return 2 * of.bytes;
 }
 
 bound lower_bound(const planning& all, const request& of, const collective_job& job)
@@ -200,7 +222,7 @@ bound lower_bound(const planning& all, const request& of, const collective_job& 
         const std::uint64_t in = job.part[r].host_in ? of.bytes : 0;
         const std::uint64_t out = job.part[r].host_out ? of.result_bytes() : 0;
         lower.raise(time_ns(std::max(in, out), card.host_bytes_per_s), resource::host);
-        lower.raise(time_ns(in + out, card.ddr_bytes_per_s), resource::ddr);
+        lower.raise(time_ns(in + touched_bytes(of, r) + out, card.ddr_bytes_per_s), resource::ddr);
     }
     return lower;
 }
@@ -329,12 +351,15 @@ result<stage_ptr> prepare_joined(const planning& all, const request& of)
     job.dtype = of.one.dtype;
     job.reduce = of.one.op == SPANKER_SOP_ALL_REDUCE ? of.one.reduce : std::uint8_t{0};
     job.count = of.one.count;
-    for (std::uint32_t r = 0; r < of.ranks; ++r)
+    const std::vector<const route*> routes = ways(all, of);
+    for (std::uint32_t r = 0; r < of.ranks; ++r) {
         place_rank(of, r, job.part[r]);
-    const std::vector<const route*> routes = ways(all);
+        if (comes_home(of, *routes[0]))
+            job.part[r].copy_in_section = false;
+    }
     std::vector<schedule> candidates;
     for (const route* way : routes)
-        candidates.push_back(schedule_for(of.one, *way));
+        candidates.push_back(schedule_for(of, *way));
     const auto best = tune(all, job, candidates);
     if (!best)
         return tl::unexpected(best.error());

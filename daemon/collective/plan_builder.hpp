@@ -7,7 +7,7 @@
 // of stages needs five of them:
 //   done   posted by the last items of a stage; the next stage waits for all
 //   in     by the DMA_INs of a stage
-//   mid    by its MATMULs
+//   mid    by its MATMULs; by SENDs that a copy beside them follows
 //   out_a, out_b   by the writers of the two tracks of a collective, each in
 //          one lane, hence in order: DMA_OUTs of early pieces wait for them
 #pragma once

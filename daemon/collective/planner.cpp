@@ -79,23 +79,37 @@ plan emit_all(const planning& all, const std::vector<stage_ptr>& stages, std::ui
     return to.finish();
 }
 
-bool long_plan(const plan& made)
+std::uint32_t largest_batch(const plan& made)
 {
-    return std::any_of(made.segments.begin(), made.segments.end(),
-                       [](const segment& one) { return !one.barrier && one.block > 0; }) ||
-           made.segments.size() > made.blocks.size();
+    std::uint32_t most = 0;
+    for (const block& one : made.blocks)
+        for (const item_range& range : one.of_rank)
+            most = std::max(most, range.count);
+    return most;
 }
 
-// One batch if it fits; else blocks of half a queue, so that the next one waits in the queue.
+bool cut_up(const plan& made)
+{
+    return made.segments.size() > made.blocks.size() ||
+           std::any_of(made.segments.begin(), made.segments.end(), [](const segment& one) {
+               return one.block > 0 && !one.barrier;
+           });
+}
+
+// A batch of that many items is long: a plan of its repetitions is cheaper to make and to keep.
+constexpr std::uint32_t long_batch = 1024;
+
+// One batch if it fits; else short blocks, two of which fit a queue, so that the next one waits
+// there while one runs.
 plan emit_fitting(const planning& all, const std::vector<stage_ptr>& stages)
 {
     plan made = emit_all(all, stages, all.limit);
-    if (!long_plan(made))
+    if (!cut_up(made) && (stages.size() > 1 || largest_batch(made) <= long_batch))
         return made;
-    std::uint32_t half = std::max(1u, all.limit / 2);
+    std::uint32_t shorter = std::max(1u, std::min(all.limit, long_batch) / 2);
     for (const stage_ptr& one : stages)
-        half = std::max(half, one->least_block);
-    return emit_all(all, stages, half);
+        shorter = std::max(shorter, one->least_block);
+    return emit_all(all, stages, shorter);
 }
 
 void sum_bounds(const std::vector<stage_ptr>& stages, plan& made)

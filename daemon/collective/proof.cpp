@@ -276,7 +276,7 @@ std::uint64_t token_run::can_move(const rank_state& on, const spanker_work_item&
 bool token_run::gang(std::uint32_t id)
 {
     std::vector<rank_state*> here;
-    std::uint32_t members = 0;
+    bool agreed = true;
     for (rank_state& on : ranks_) {
         const lane& control = on.lanes[SPK_ENGINE_CONTROL];
         if (control.empty())
@@ -285,10 +285,13 @@ bool token_run::gang(std::uint32_t id)
         const spanker_work_item& item = on.items[index];
         if (item.opcode != SPK_OP_GANG || item.gang.id != id || !ready(on, index))
             continue;
-        members = item.gang.members;
         here.push_back(&on);
+        const auto& first = here[0]->lanes[SPK_ENGINE_CONTROL];
+        agreed = agreed && item.gang.members ==
+                               here[0]->items[first.items[first.head]].gang.members;
     }
-    if (here.size() != members)
+    const lane& first = here[0]->lanes[SPK_ENGINE_CONTROL];
+    if (!agreed || here.size() != here[0]->items[first.items[first.head]].gang.members)
         return false;
     for (rank_state* on : here)
         end(*on, on->lanes[SPK_ENGINE_CONTROL].items[on->lanes[SPK_ENGINE_CONTROL].head]);

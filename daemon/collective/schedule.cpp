@@ -168,7 +168,7 @@ schedule all_gather_schedule(const route& way, std::uint32_t tracks)
     return made;
 }
 
-schedule broadcast_schedule(const route& way, std::uint32_t root)
+schedule broadcast_schedule(const route& way, std::uint32_t root, bool home)
 {
     const std::uint32_t n = way.size();
     schedule made;
@@ -176,7 +176,7 @@ schedule broadcast_schedule(const route& way, std::uint32_t root)
         track one{way.closed ? 2u : 1u, way.closed ? t : 0, 0, 1, {}};
         const walk sense(way, t == 1);
         const std::uint32_t from = sense.position(root);
-        const std::uint32_t hops = way.closed ? n - 1 : n - 1 - from;
+        const std::uint32_t hops = way.closed ? n - 1 + home : n - 1 - from;
         if (hops > 0)
             one.chains.push_back(copy_chain(sense, from, hops));
         made.push_back(std::move(one));

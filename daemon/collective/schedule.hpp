@@ -48,7 +48,9 @@ schedule all_reduce_schedule(const route& way, std::uint32_t tracks);
 schedule reduce_scatter_schedule(const route& way, std::uint32_t tracks);
 // Ring: half of each block each way. Line: every block both ways.
 schedule all_gather_schedule(const route& way, std::uint32_t tracks);
-schedule broadcast_schedule(const route& way, std::uint32_t root);
+// home: on a ring, let the data come all the way round to the root, over cables that are idle
+// anyway: that is how it gets from src to dst there without taking DDR from the sends.
+schedule broadcast_schedule(const route& way, std::uint32_t root, bool home = false);
 
 // Elements of one slice: chunk of the track, and where in the vector it lies.
 struct slice {

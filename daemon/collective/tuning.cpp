@@ -13,7 +13,8 @@ namespace {
 
 // More items than this are not run one by one; about as many milliseconds as thousands.
 constexpr std::uint64_t most_exact_items = 3000;
-constexpr std::uint64_t short_slices = 2, longer_slices = 3;  // per chunk, of the two short runs
+// Slices per chunk of the two short runs: as many as that many items allow, but three and two.
+constexpr std::uint64_t items_of_longer = 1500, least_longer = 3;
 constexpr std::uint64_t short_pieces = 3, longer_pieces = 5;
 constexpr std::uint64_t most_pieces = 64;
 constexpr double good_enough = 1.002;
@@ -163,9 +164,11 @@ result<measured> measure(const planning& all, const collective_job& job)
     if (!is_staged(job)) {
         collective_job one = job;
         one.piece_elements = job.count;
-        const std::uint64_t longer = elements_for(job, longer_slices);
-        if (longer < job.count)
-            return extrapolate(all, one, elements_for(job, short_slices), longer);
+        const std::uint64_t per_slice = total_items(all, job, elements_for(job, 1));
+        const std::uint64_t slices = std::max(least_longer, items_of_longer / per_slice);
+        if (elements_for(job, slices) < job.count)
+            return extrapolate(all, one, elements_for(job, (slices + 1) / 2),
+                               elements_for(job, slices));
         const auto ns = run_job(all, one, job.count);
         if (!ns)
             return tl::unexpected(ns.error());
@@ -210,12 +213,21 @@ bool shifted(const schedule& tracks)
                        [](const track& one) { return one.shift != 0; });
 }
 
-// Adds what the job takes, if it is worth asking: a long one is asked about its longest slices only.
+// A long job is asked about its longest slices only, and if its short runs are dear once only.
+bool worth_asking(const planning& all, const collective_job& job, std::size_t which,
+                  const std::vector<choice>& tried)
+{
+    if (tried.empty() || tried.back().which != which ||
+        total_items(all, job, job.count) <= most_exact_items)
+        return true;
+    return tried.back().slice_elements == job.slice_elements &&
+           total_items(all, job, elements_for(job, least_longer)) <= items_of_longer;
+}
+
 result<void> try_one(const planning& all, const collective_job& job, std::size_t which,
                      std::vector<choice>& tried)
 {
-    if (!tried.empty() && tried.back().which == which &&
-        total_items(all, job, job.count) > most_exact_items)
+    if (!worth_asking(all, job, which, tried))
         return {};
     const auto time = measure(all, job);
     if (!time)
