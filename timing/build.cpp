@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 

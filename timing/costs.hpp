@@ -39,8 +39,8 @@ inline constexpr std::uint64_t max_bytes_per_s = 500'000'000'000;
 
 // One row per opcode.
 struct opcode_cost {
-    std::uint8_t engine;      // enum spk_engine; link commands: RX or TX, whichever comes first
-    std::uint8_t ddr_factor;  // DDR bytes per payload byte
+    std::uint8_t engine;          // enum spk_engine; link commands: RX or TX, whichever comes first
+    std::uint8_t ddr_factor;      // DDR bytes per payload byte
     std::uint8_t rx_min, rx_max;  // how many rx ports it names
     std::uint8_t tx_min, tx_max;
 };

@@ -7,7 +7,7 @@
 // must head all their lists; it takes its engines at once or none.
 #include <algorithm>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -103,8 +103,7 @@ bool world::impl::set_signals(queue_state& q, record* r)
     }
     use_signals(q, r, true);
     if (used)
-        doom(r, SPANKER_CARD_INVALID,
-             offsetof(spk_cmd, raw) + offsetof(spk_op_signal_set, first));
+        doom(r, SPANKER_CARD_INVALID, offsetof(spk_cmd, raw) + offsetof(spk_op_signal_set, first));
     return !used;
 }
 

@@ -7,7 +7,7 @@
 // also tells where its message was cut; a receiver's buffer drains what still comes.
 #include <algorithm>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -46,8 +46,7 @@ std::uint64_t origin_of(const card_state& c, const record* r, std::uint8_t statu
 {
     if (status == SPANKER_CARD_POISONED)
         return detail;
-    return SPK_ORIGIN(c.id, r->queue, r->cmd.id, status,
-                      names_port(status) ? detail : SPK_NO_PORT);
+    return SPK_ORIGIN(c.id, r->queue, r->cmd.id, status, names_port(status) ? detail : SPK_NO_PORT);
 }
 
 leg* find_leg(leg_chain& list, std::uint32_t k)
@@ -75,7 +74,7 @@ void world::impl::fail(card_state& c, record* r, std::uint8_t status, std::uint6
     }
     if (r->cmd.opcode == SPK_OP_GANG) {
         gang_leave(r, origin);
-        poison_section(c, r, origin);
+        poison_section(r, origin);
     }
     if (!silent)
         report(r, status, detail);
@@ -179,8 +178,8 @@ void world::impl::on_bad_to_tx(card_state& c, unsigned port, const note& n)
 
 // ---- ports ----
 
-void world::impl::doom_channel(card_state& c, unsigned port, unsigned channel,
-                               std::uint8_t status, std::uint64_t detail)
+void world::impl::doom_channel(card_state& c, unsigned port, unsigned channel, std::uint8_t status,
+                               std::uint64_t detail)
 {
     const leg_chain* lists[] = {&rx_at(c, port, channel).posted, &tx_at(c, port, channel).acking,
                                 &tx_at(c, port, channel).posted};

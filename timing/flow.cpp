@@ -9,7 +9,7 @@
 // a buffer that runs empty, credits that run out, or news from a partner.
 #include <algorithm>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -123,9 +123,8 @@ struct resources {
     {
         if (r->ddr_factor != 0 && ddr / ddr_weight == at)
             return true;
-        return std::ranges::any_of(r->tx_legs(), [&](const leg& l) {
-            return port[l.port] / port_flows[l.port] == at;
-        });
+        return std::ranges::any_of(
+            r->tx_legs(), [&](const leg& l) { return port[l.port] / port_flows[l.port] == at; });
     }
 };
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -73,10 +73,7 @@ void world::impl::gang_spoil(gang& g, std::uint64_t origin)
         doom(r, SPANKER_CARD_POISONED, origin);
 }
 
-void world::impl::drop_gang(const gang* g)
-{
-    gangs.erase(gangs.begin() + (g - gangs.data()));
-}
+void world::impl::drop_gang(const gang* g) { gangs.erase(gangs.begin() + (g - gangs.data())); }
 
 void world::impl::release_section(card_state& c, record* r)
 {
@@ -87,9 +84,8 @@ void world::impl::release_section(card_state& c, record* r)
     }
 }
 
-void world::impl::poison_section(card_state& c, record* r, std::uint64_t origin)
+void world::impl::poison_section(record* r, std::uint64_t origin)
 {
-    static_cast<void>(c);
     const std::uint64_t last = r->seq + r->cmd.args[3];
     for (record* s = r->queue_next; s && s->seq <= last; s = s->queue_next) {
         if (s->gang_seq == r->seq && (s->unmet & unmet_gang))
@@ -176,9 +172,8 @@ void world::impl::doom_gangs(card_state& c, std::uint32_t domain)
 // Failed members that will never come.
 void world::impl::forget_gangs(std::uint32_t domain)
 {
-    std::erase_if(gangs, [&](const gang& g) {
-        return g.domain == domain && g.bad && g.arrived.empty();
-    });
+    std::erase_if(gangs,
+                  [&](const gang& g) { return g.domain == domain && g.bad && g.arrived.empty(); });
 }
 
 }  // namespace spanker::timing

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -137,8 +137,8 @@ void world::impl::touch(card_state& c, unsigned lane)
     if (lane < SPK_ENGINE_RX)
         return;
     const unsigned first_tx = tx_lane(0, 0);
-    bool& touched = lane < first_tx ? c.rx[lane - rx_lane(0, 0)].touched
-                                    : c.tx[lane - first_tx].touched;
+    bool& touched =
+        lane < first_tx ? c.rx[lane - rx_lane(0, 0)].touched : c.tx[lane - first_tx].touched;
     if (std::exchange(touched, true))
         return;
     c.touched.push_back(static_cast<std::uint8_t>(lane));
@@ -332,8 +332,7 @@ void world::impl::drain(card_state& c, unsigned port, unsigned channel)
         if (there < ch.first->end) {
             ch.draining = true;
             if (ch.arrived.rate != 0)
-                watch(c, ch,
-                      add_time(now, duration_ceil(ch.first->end - there, ch.arrived.rate)));
+                watch(c, ch, add_time(now, duration_ceil(ch.first->end - there, ch.arrived.rate)));
             break;
         }
         ch.drained = ch.first->end;

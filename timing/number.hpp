@@ -41,10 +41,10 @@ inline time_ps add_time(time_ps a, time_ps duration)
 // amount / rate, rounded down; the common case fits 64 bits and is ten times faster there.
 inline time_ps duration_floor(amount a, std::uint64_t bytes_per_s)
 {
-    const amount quotient = (a >> 64) == 0 ? static_cast<std::uint64_t>(a) / bytes_per_s
-                                           : a / bytes_per_s;
+    const amount quotient =
+        (a >> 64) == 0 ? static_cast<std::uint64_t>(a) / bytes_per_s : a / bytes_per_s;
     return quotient < amount{static_cast<std::uint64_t>(never)} ? static_cast<time_ps>(quotient)
-                                                               : never;
+                                                                : never;
 }
 
 inline time_ps duration_ceil(amount a, std::uint64_t bytes_per_s)

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -65,7 +65,7 @@ void world::impl::submit(card_state& c, unsigned queue, const command& cmd)
     const outcome verdict = judge(cmd, queue, c.costs);
     if (!verdict.ok())
         doom(r, verdict.status, verdict.detail);
-    add_conditions(c, q, r);
+    add_conditions(q, r);
     if (r->unmet == 0)
         ready(c, r);
     if (!q.sections.empty())  // a gang may have waited for this one
@@ -102,7 +102,7 @@ void world::impl::add_legs(card_state& c, record* r)
         r->lane = lane_of(r->legs[0]);
 }
 
-void world::impl::add_conditions(card_state& c, queue_state& q, record* r)
+void world::impl::add_conditions(queue_state& q, record* r)
 {
     const command& cmd = r->cmd;
     if (cmd.flags & SPK_CMD_FENCE) {
@@ -137,7 +137,6 @@ void world::impl::add_conditions(card_state& c, queue_state& q, record* r)
     s.waiters.push_back(r);
     if (s.poisoned)
         doom(r, SPANKER_CARD_POISONED, s.origin);
-    static_cast<void>(c);
 }
 
 void world::impl::meet(card_state& c, record* r, std::uint8_t condition)
@@ -174,8 +173,7 @@ void world::impl::use_signals(queue_state& q, record* r, bool on)
 }
 
 // Success adds one, anything else poisons; either may settle the fate of those who wait.
-void world::impl::post(card_state& c, queue_state& q, unsigned index, bool ok,
-                       std::uint64_t origin)
+void world::impl::post(card_state& c, queue_state& q, unsigned index, bool ok, std::uint64_t origin)
 {
     signal_state& s = (*q.signals)[index];
     if (ok) {
@@ -262,9 +260,8 @@ void world::impl::report(record* r, std::uint8_t status, std::uint64_t detail)
                                 .end_ps = now}});
 }
 
-void world::impl::stop(card_state& c, queue_state& q)
+void world::impl::stop(queue_state& q)
 {
-    static_cast<void>(c);
     for (record* r = q.all.head; r; r = r->queue_next)
         doom(r, SPANKER_CARD_CANCELLED, 0);
     end_doomed();

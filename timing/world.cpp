@@ -10,7 +10,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "timing/state.hpp"
+#include "timing/impl.hpp"
 
 namespace spanker::timing {
 
@@ -114,7 +114,8 @@ void world::impl::deliver_news()
 card_state& world::impl::card_at(unsigned card)
 {
     if (card >= cards.size())
-        throw std::invalid_argument("card " + std::to_string(card) + " does not exist; the world has " +
+        throw std::invalid_argument("card " + std::to_string(card) +
+                                    " does not exist; the world has " +
                                     std::to_string(cards.size()));
     return *cards[card];
 }
@@ -222,10 +223,7 @@ void world::port_down(unsigned card, unsigned port)
     impl_->port_down(impl_->card_at(card), port);
 }
 
-bool world::port_is_up(unsigned card, unsigned port) const
-{
-    return impl_->port_at(card, port).up;
-}
+bool world::port_is_up(unsigned card, unsigned port) const { return impl_->port_at(card, port).up; }
 
 void world::set_domain(unsigned card, unsigned port, unsigned channel, std::uint32_t domain)
 {
@@ -241,7 +239,7 @@ void world::set_card_id(unsigned card, std::uint16_t id) { impl_->card_at(card).
 void world::queue_create(unsigned card, unsigned queue)
 {
     queue_state& q = impl_->queue_at(card, queue);
-    impl_->stop(impl_->card_at(card), q);
+    impl_->stop(q);
     if (!q.signals)
         q.signals = std::make_unique<std::array<signal_state, SPK_SIGNALS>>();
     else
@@ -252,7 +250,7 @@ void world::queue_create(unsigned card, unsigned queue)
 void world::queue_stop(unsigned card, unsigned queue)
 {
     queue_state& q = impl_->queue_at(card, queue);
-    impl_->stop(impl_->card_at(card), q);
+    impl_->stop(q);
     q.running = false;
 }
 

@@ -50,7 +50,7 @@ struct running {
     unsigned card, queue;
     const command& cmd;
     time_ps start_ps;
-    std::span<message* const> in, out;
+    std::span<message*const> in, out;
 };
 
 // How a command ended. `detail` as in spk_completion: an origin packed by SPK_ORIGIN for POISONED,

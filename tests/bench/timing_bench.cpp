@@ -21,8 +21,7 @@ sample measure(unsigned cards, std::uint64_t bytes, std::uint64_t slice)
 {
     world w = ring::make_world(cards);
     const std::uint64_t chunk = bytes / cards;
-    const ring::program p =
-        ring::both_ways(cards, chunk, slice, slice / 4, ring::allreduce_slice);
+    const ring::program p = ring::both_ways(cards, chunk, slice, slice / 4, ring::allreduce_slice);
     const auto once = [&] {
         w.clear();
         for (unsigned card = 0; card < cards; ++card)

@@ -63,8 +63,7 @@ struct bed : observer {
 // a few picoseconds late.
 constexpr time_ps slack_ps = 10;
 
-inline ::testing::AssertionResult ended_at(const bed& b, std::uint16_t id, time_ps from,
-                                           time_ps to)
+inline ::testing::AssertionResult ended_at(const bed& b, std::uint16_t id, time_ps from, time_ps to)
 {
     const ended e = b.end(id);
     if (e.status == SPANKER_CARD_OK && e.start_ps == from && e.end_ps >= to &&

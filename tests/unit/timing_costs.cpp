@@ -27,14 +27,20 @@ spk_cmd matmul_wire(__u32 n_out, __u32 k, __u32 n_tok, __u8 format, __u8 mode)
 
 TEST(costs, ddr_bytes_per_payload_byte_follow_the_table)
 {
-    const std::map<unsigned, unsigned> factors = {
-        {SPK_OP_LINK_SEND, 1},        {SPK_OP_LINK_RECV, 1},
-        {SPK_OP_LINK_RECV_REDUCE, 2}, {SPK_OP_LINK_RECV_REDUCE_SEND, 1},
-        {SPK_OP_LINK_FORWARD, 0},     {SPK_OP_LINK_RECV_REDUCE_COPY, 2},
-        {SPK_OP_DMA_IN, 1},           {SPK_OP_LINK_RECV_COPY_SEND, 1},
-        {SPK_OP_DMA_OUT, 1},          {SPK_OP_FILL, 1},
-        {SPK_OP_COPY, 2},             {SPK_OP_REDUCE, 3},
-        {SPK_OP_SCALE, 2},            {SPK_OP_MATMUL_Q4_K, 1}};
+    const std::map<unsigned, unsigned> factors = {{SPK_OP_LINK_SEND, 1},
+                                                  {SPK_OP_LINK_RECV, 1},
+                                                  {SPK_OP_LINK_RECV_REDUCE, 2},
+                                                  {SPK_OP_LINK_RECV_REDUCE_SEND, 1},
+                                                  {SPK_OP_LINK_FORWARD, 0},
+                                                  {SPK_OP_LINK_RECV_REDUCE_COPY, 2},
+                                                  {SPK_OP_DMA_IN, 1},
+                                                  {SPK_OP_LINK_RECV_COPY_SEND, 1},
+                                                  {SPK_OP_DMA_OUT, 1},
+                                                  {SPK_OP_FILL, 1},
+                                                  {SPK_OP_COPY, 2},
+                                                  {SPK_OP_REDUCE, 3},
+                                                  {SPK_OP_SCALE, 2},
+                                                  {SPK_OP_MATMUL_Q4_K, 1}};
     for (const auto& [opcode, factor] : factors)
         EXPECT_EQ(cost_of(opcode).ddr_factor, factor) << "opcode " << opcode;
 }

@@ -173,7 +173,7 @@ TEST(engines, memory_commands_share_one_engine)
     const auto d = b.put(0, work(SPK_OP_REDUCE, 2000));
     b.w.run();
     EXPECT_ENDED(b, a, ns(500), ns(1500));
-    EXPECT_ENDED(b, c, ns(1500), ns(2500));  // 1000 bytes at 1e9
+    EXPECT_ENDED(b, c, ns(1500), ns(2500));              // 1000 bytes at 1e9
     EXPECT_ENDED(b, d, ns(2500), ns(2500) + 3'000'001);  // at 666666666: 3000000.003 ps
 }
 

@@ -70,9 +70,9 @@ TEST(gang, nests)
     b.w.advance_to(us(20));
     EXPECT_ENDED(b, outer, ns(500), ns(10500));
     EXPECT_FALSE(b.has_ended(inner));
-    b.put(0, posting(fill(0), 1));  // behind the inner section in its lane
-    b.w.queue_create(0, 1);
-    EXPECT_FALSE(b.has_ended(inner));
+    b.put(0, posting(dma_in(4000), 0));  // 20.5 to 30.5 us
+    b.w.run();
+    EXPECT_ENDED(b, inner, us(31), us(32));
 }
 
 TEST(gang, two_meetings_do_not_mix)
@@ -201,8 +201,7 @@ TEST(gang, whose_members_disagree_on_their_number_fails)
     const auto c = b.put(1, gang(1, 3, 0));
     b.w.run();
     EXPECT_EQ(b.end(c).status, SPANKER_CARD_MISMATCH);
-    EXPECT_STATUS(b, a, SPANKER_CARD_POISONED,
-                  origin(1, 0, c, SPANKER_CARD_MISMATCH, SPK_NO_PORT));
+    EXPECT_STATUS(b, a, SPANKER_CARD_POISONED, origin(1, 0, c, SPANKER_CARD_MISMATCH, SPK_NO_PORT));
 }
 
 TEST(gang, domain_bump_cancels_it)

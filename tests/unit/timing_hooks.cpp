@@ -140,8 +140,7 @@ TEST(hooks, a_failing_finish_becomes_the_end)
         using diarist::diarist;
         outcome finish_result(const running& r) override
         {
-            return r.cmd.opcode == SPK_OP_DMA_IN ? outcome{SPANKER_CARD_HOST_FAULT, 64}
-                                                 : outcome{};
+            return r.cmd.opcode == SPK_OP_DMA_IN ? outcome{SPANKER_CARD_HOST_FAULT, 64} : outcome{};
         }
     } b(1);
     const auto id = b.put(0, posting(dma_in(4000), 3));

@@ -82,6 +82,23 @@ TEST(port, other_ports_go_on)
     EXPECT_EQ(b.end(r).status, SPANKER_CARD_OK);
 }
 
+TEST(port, in_loopback_goes_down_with_both_ends)
+{
+    bed b(1, {{0, 0, 0, 0, 4}});
+    const auto s = b.put(0, send(0, 1 << 20));
+    const auto r = b.put(0, recv(0, 1 << 20));
+    b.w.advance_to(us(50));
+    b.w.port_down(0, 0);
+    b.w.port_up(0, 0, 4);
+    const auto s2 = b.put(0, send(0, 4096));
+    const auto r2 = b.put(0, recv(0, 4096));
+    b.w.run();
+    EXPECT_STATUS(b, s, SPANKER_CARD_LINK_DOWN, 0);
+    EXPECT_STATUS(b, r, SPANKER_CARD_LINK_DOWN, 0);
+    EXPECT_ENDED(b, s2, us(51), ns(61192));
+    EXPECT_ENDED(b, r2, ns(52512), ns(60192));
+}
+
 TEST(port, comes_back_as_new)
 {
     bed b(2, row(2));

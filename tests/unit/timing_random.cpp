@@ -59,9 +59,8 @@ void put_chain(bed& b, draw& d, unsigned from, unsigned to, std::uint64_t bytes,
                                    SPK_OP_LINK_RECV_COPY_SEND, SPK_OP_LINK_RECV_REDUCE_COPY};
     for (unsigned card = from; card <= to; ++card) {
         command cmd = card == from ? send(1, bytes)
-                      : card == to
-                          ? recv(0, bytes)
-                          : through(stages[d.below(std::size(stages))], 0, 1, bytes);
+                      : card == to ? recv(0, bytes)
+                                   : through(stages[d.below(std::size(stages))], 0, 1, bytes);
         cmd.rx_channel = cmd.tx_channel = static_cast<std::uint8_t>(channel);
         b.put(card, cmd, static_cast<unsigned>(d.below(2)));
     }

@@ -42,9 +42,8 @@ TEST(allreduce, reaches_its_share_of_the_bound)
     for (const target& t : targets) {
         const double bound_us =
             double(t.cards - 1) / t.cards * static_cast<double>(t.bytes) / link_bytes_per_us;
-        const double reached =
-            percent(bound_us, time_of(t.cards, t.bytes / t.cards, t.slice, t.head,
-                                      ring::allreduce_slice));
+        const double reached = percent(
+            bound_us, time_of(t.cards, t.bytes / t.cards, t.slice, t.head, ring::allreduce_slice));
         EXPECT_GE(reached, t.percent) << t.cards << " cards, " << t.bytes << " bytes";
         EXPECT_LE(reached, 100) << t.cards << " cards, " << t.bytes << " bytes";
     }
@@ -82,8 +81,8 @@ TEST(broadcast, reaches_its_share_of_the_bound)
     for (const unsigned cards : {4u, 8u, 16u}) {
         const std::uint64_t bytes = 4 << 20;
         world w = ring::make_world(cards);
-        const time_ps t = ring::run(
-            w, [&](unsigned card) { return ring::broadcast(cards, card, bytes, 4096); });
+        const time_ps t =
+            ring::run(w, [&](unsigned card) { return ring::broadcast(cards, card, bytes, 4096); });
         const double reached = percent(static_cast<double>(bytes) / 2 / link_bytes_per_us, t);
         EXPECT_GE(reached, 99) << cards << " cards";
         EXPECT_LE(reached, 100) << cards << " cards";
@@ -118,8 +117,7 @@ TEST(slow_memory, is_the_bound_when_ddr_cannot_keep_up)
     card_costs costs;
     costs.ddr_bytes_per_s = 800'000'000;
     world w = ring::make_world(4, costs);
-    const time_ps t =
-        ring::run(w, ring::both_ways(4, 1 << 18, 4096, 1024, ring::allreduce_slice));
+    const time_ps t = ring::run(w, ring::both_ways(4, 1 << 18, 4096, 1024, ring::allreduce_slice));
     const double reached = percent(2.0 * (1 << 20) / 800, t);
     EXPECT_GE(reached, 95);
     EXPECT_LE(reached, 100);

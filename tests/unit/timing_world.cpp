@@ -30,10 +30,8 @@ std::string refusal(const std::function<void(card_costs&)>& change)
 
 TEST(world_makes, names_the_register_that_is_out_of_bounds)
 {
-    EXPECT_EQ(refusal([](card_costs& c) { c.ports = 9; }),
-              "card 1: ports is 9; it must be 0 to 8");
-    EXPECT_EQ(refusal([](card_costs& c) { c.lanes = 0; }),
-              "card 1: lanes is 0; it must be 1 to 4");
+    EXPECT_EQ(refusal([](card_costs& c) { c.ports = 9; }), "card 1: ports is 9; it must be 0 to 8");
+    EXPECT_EQ(refusal([](card_costs& c) { c.lanes = 0; }), "card 1: lanes is 0; it must be 1 to 4");
     EXPECT_EQ(refusal([](card_costs& c) { c.channels = 9; }),
               "card 1: channels is 9; it must be 1 to 8");
     EXPECT_EQ(refusal([](card_costs& c) { c.queues = 17; }),
@@ -62,8 +60,7 @@ TEST(world_makes, one_to_sixteen_cards)
 TEST(world_refuses, what_does_not_exist)
 {
     bed b(2, row(2));
-    EXPECT_EQ(refusal([&] { b.w.queue_create(2, 0); }),
-              "card 2 does not exist; the world has 2");
+    EXPECT_EQ(refusal([&] { b.w.queue_create(2, 0); }), "card 2 does not exist; the world has 2");
     EXPECT_EQ(refusal([&] { b.w.queue_create(0, 16); }), "card 0 has no queue 16; it has 16");
     EXPECT_EQ(refusal([&] { b.w.port_down(0, 2); }), "card 0 has no port 2; it has 2");
     EXPECT_EQ(refusal([&] { b.w.set_domain(0, 0, 8, 1); }), "card 0 has no channel 8");
