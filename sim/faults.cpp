@@ -15,6 +15,15 @@ void post_hang(machine& m, unsigned card, std::uint32_t lane, bool on)
             .b = on ? 1u : 0u});
 }
 
+bool has_lane(const card_config& card, std::uint32_t lane)
+{
+    if (lane < SPK_ENGINE_RX)
+        return true;
+    const std::uint32_t place = (lane - SPK_ENGINE_RX) % (SPK_MAX_PORTS * SPK_MAX_CHANNELS);
+    return lane < SPK_LANES && place / SPK_MAX_CHANNELS < card.ports &&
+           place % SPK_MAX_CHANNELS < card.channels;
+}
+
 void set_temperature(machine& m, card_state& card, std::int32_t millidegrees)
 {
     const bool was_hot = card.temperature_mc >= temperature_limit_mc;
@@ -40,6 +49,8 @@ void set_in(machine& m, const fault& what)
     card_state& card = *m.cards[what.card];
     switch (what.kind) {
     case fault_kind::engine_hang:
+        if (!has_lane(card.config, what.a))
+            break;
         card.faults.arm(what);  // to know the lane again
         post_hang(m, what.card, what.a, true);
         break;

@@ -99,6 +99,15 @@ TEST_F(sim_faults, a_hung_engine_ends_no_command_but_abort_still_does)
     EXPECT_EQ(statuses(q.collect()), (std::vector<int>{SPANKER_CARD_OK}));
 }
 
+TEST_F(sim_faults, faults_of_what_does_not_exist_do_nothing)
+{
+    it.cards.inject({.kind = fault_kind::engine_hang, .a = SPK_LANES});
+    it.cards.inject({.kind = fault_kind::engine_hang, .a = SPK_LANE_TX(7, 0)});
+    it.cards.inject({.kind = fault_kind::cable_cut, .a = SPK_MAX_PORTS});
+    it.cards.inject({.kind = fault_kind::queue_hang, .a = SPK_MAX_QUEUES});
+    EXPECT_EQ(nops(3).size(), 3u);
+}
+
 TEST_F(sim_faults, a_dma_fault_skips_some_accesses_and_hits_the_next)
 {
     const std::uint64_t buffer = it.memory.allocate(256 << 10);
