@@ -167,13 +167,12 @@ struct rx_channel {
     std::vector<early_bad> early;
     record* current = nullptr;
     transfer *first = nullptr, *last = nullptr;  // messages that began to arrive
-    line arrived;
-    amount arrive_limit = 0;  // end of the last of them
+    time_ps watch = never;                       // its first flit, or the end of a dropped message
+    line arrived, announced;
+    amount arrive_limit = 0;  // end of the last message
     amount drained = 0;       // when nothing drains
     bool draining = false;    // a dropped message, as fast as it comes
-    time_ps watch = never;    // its first flit, or the end of a dropped message
     bool watched = false;     // stands in card_state::watched
-    line announced;
     bool touched = false;
 };
 
