@@ -19,9 +19,8 @@ int rank_of(std::span<const std::uint32_t> numbers, std::uint32_t card)
 result<cabling> cabling::of(const graph& fabric, std::span<const std::uint32_t> cards)
 {
     if (cards.empty() || cards.size() > SPK_MAX_CARDS)
-        return fail(SPANKER_ERR_INVALID,
-                    fmt::format("a group of {} cards: it must have 1 to {}", cards.size(),
-                                SPK_MAX_CARDS));
+        return fail(SPANKER_ERR_INVALID, fmt::format("a group of {} cards: it must have 1 to {}",
+                                                     cards.size(), SPK_MAX_CARDS));
     cabling made;
     for (const std::uint32_t number : cards) {
         const graph_card* card = fabric.find(number);
@@ -41,8 +40,7 @@ result<cabling> cabling::of(const graph& fabric, std::span<const std::uint32_t> 
     }
     for (auto& ends : made.ends_)
         std::sort(ends.begin(), ends.end(), [](const cable_end& a, const cable_end& b) {
-            return a.bytes_per_s != b.bytes_per_s ? a.bytes_per_s > b.bytes_per_s
-                                                  : a.port < b.port;
+            return a.bytes_per_s != b.bytes_per_s ? a.bytes_per_s > b.bytes_per_s : a.port < b.port;
         });
     return made;
 }
@@ -56,9 +54,8 @@ result<void> cabling::add(const graph_link& link)
     const auto ra = static_cast<std::uint32_t>(a), rb = static_cast<std::uint32_t>(b);
     if (link.port_a >= std::min<std::uint32_t>(costs_[ra].ports, SPK_MAX_PORTS) ||
         link.port_b >= std::min<std::uint32_t>(costs_[rb].ports, SPK_MAX_PORTS))
-        return fail(SPANKER_ERR_INVALID,
-                    fmt::format("link {}.{}-{}.{}: no such port", link.card_a, link.port_a,
-                                link.card_b, link.port_b));
+        return fail(SPANKER_ERR_INVALID, fmt::format("link {}.{}-{}.{}: no such port", link.card_a,
+                                                     link.port_a, link.card_b, link.port_b));
     const auto pa = static_cast<std::uint8_t>(link.port_a);
     const auto pb = static_cast<std::uint8_t>(link.port_b);
     ends_[ra].push_back({static_cast<std::uint8_t>(b), pa, pb, link.bytes_per_s});
@@ -99,10 +96,7 @@ std::uint32_t cabling::reach(std::uint32_t rank) const
     return seen;
 }
 
-bool cabling::connected() const
-{
-    return reach(0) == (1u << size()) - 1;
-}
+bool cabling::connected() const { return reach(0) == (1u << size()) - 1; }
 
 std::string cabling::islands() const
 {

@@ -40,7 +40,8 @@ std::uint32_t idle(const object& weights, std::uint32_t cards)
 
 std::string time_text(std::uint64_t ns)
 {
-    return ns == impossible ? "impossible" : fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
+    return ns == impossible ? "impossible"
+                            : fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
 }
 
 }  // namespace

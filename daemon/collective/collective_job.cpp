@@ -87,8 +87,8 @@ void piece_emitter::stage_in(std::uint32_t rank)
     const auto& part = job_.part[rank];
     const spot to = part.staged.at(bytes(begin_));
     if (part.host_in) {
-        const item_range made = to_.dma(rank, SPK_OP_DMA_IN, to, part.host_in->at(bytes(begin_)),
-                                        bytes(end_ - begin_));
+        const item_range made =
+            to_.dma(rank, SPK_OP_DMA_IN, to, part.host_in->at(bytes(begin_)), bytes(end_ - begin_));
         for (std::uint32_t i = 0; i < made.count; ++i) {
             if (i == 0)
                 first_wait(rank, made.first);
@@ -154,8 +154,8 @@ void piece_emitter::emit_node(std::uint32_t track_index, const chain& of, const 
     item.dtype = job_.dtype;
     item.link.rows = 1;
     item.link.row_bytes = static_cast<std::uint32_t>(bytes(what.part.end - what.part.begin));
-    const bool reduces = one.opcode == SPK_OP_LINK_RECV_REDUCE_SEND ||
-                         one.opcode == SPK_OP_LINK_RECV_REDUCE_COPY;
+    const bool reduces =
+        one.opcode == SPK_OP_LINK_RECV_REDUCE_SEND || one.opcode == SPK_OP_LINK_RECV_REDUCE_COPY;
     if (reduces)
         item.reduce = job_.reduce;
     if (reduces || one.opcode == SPK_OP_LINK_SEND)
@@ -239,8 +239,7 @@ void piece_emitter::stage_out(std::uint32_t rank)
             own = 0;  // whole blocks per track: one has taken it along
     }
     if (!any)  // the root of a broadcast
-        out_rows(rank, 1u, all,
-                 job_.part[rank].host_in ? std::optional(signal::in) : std::nullopt);
+        out_rows(rank, 1u, all, job_.part[rank].host_in ? std::optional(signal::in) : std::nullopt);
 }
 
 // Rows of the result (one per owner), as few DMA_OUTs as there are runs of owners.
@@ -287,10 +286,9 @@ rank_counts collective_job::items(std::uint32_t ranks, std::uint64_t elements) c
             static_cast<std::uint32_t>(slicing(one, elements, unit(), slice_elements).slices());
         for (const chain& way : one.chains)
             for (const node& at : way.nodes)
-                made[at.rank] += slices * (at.opcode == SPK_OP_LINK_SEND &&
-                                                   part[at.rank].copy_in_section
-                                               ? 2
-                                               : 1);
+                made[at.rank] +=
+                    slices *
+                    (at.opcode == SPK_OP_LINK_SEND && part[at.rank].copy_in_section ? 2 : 1);
     }
     const std::uint32_t outs = gathers ? 2 * ranks : 4;
     for (std::uint32_t r = 0; r < ranks; ++r)

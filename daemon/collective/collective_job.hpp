@@ -21,8 +21,8 @@ enum class wait_for : std::uint8_t { previous_stage, matmul };
 
 struct collective_job {
     schedule tracks;
-    bool gathers = false;  // dst holds one block of `count` per owner; else one for all
-    bool scatters = false; // reduce-scatter: every rank ends with its own chunks only
+    bool gathers = false;   // dst holds one block of `count` per owner; else one for all
+    bool scatters = false;  // reduce-scatter: every rank ends with its own chunks only
     std::uint8_t dtype = SPK_DTYPE_F32;
     std::uint8_t reduce = SPK_REDUCE_SUM;
     std::uint64_t count = 0;  // elements

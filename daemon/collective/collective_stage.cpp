@@ -57,8 +57,8 @@ result<void> check_tensor(const object& tensor, const char* role, std::uint8_t d
         return fail(SPANKER_ERR_SHAPE_MISMATCH,
                     fmt::format("{} is a tensor of dtype {}, the request says {}", role,
                                 tensor.dtype, dtype));
-    const bool is_shard = tensor.layout == SPANKER_LAYOUT_ROW_SHARD ||
-                          tensor.layout == SPANKER_LAYOUT_K_SHARD;
+    const bool is_shard =
+        tensor.layout == SPANKER_LAYOUT_ROW_SHARD || tensor.layout == SPANKER_LAYOUT_K_SHARD;
     if (is_shard && !shard)
         return fail(SPANKER_ERR_SHAPE_MISMATCH,
                     fmt::format("{} is a sharded tensor; it must be replicated or partial", role));
@@ -104,8 +104,8 @@ result<request> check(const planning& all, const collective_stage& one)
     if (saturating_product(made.bytes, std::uint64_t{made.ranks} * made.ranks) == UINT64_MAX)
         return fail(SPANKER_ERR_BAD_DIMS,
                     fmt::format("count {} on {} cards overflows", one.count, made.ranks));
-    if (auto good = check_operand(all, **src, "src", one, one.src.offset, made.src_span(),
-                                  made.gathers());
+    if (auto good =
+            check_operand(all, **src, "src", one, one.src.offset, made.src_span(), made.gathers());
         !good)
         return tl::unexpected(good.error());
     if (auto good = check_operand(all, **dst, "dst", one, one.dst.offset, made.dst_span(), false);
@@ -233,8 +233,7 @@ class prepared_collective final : public prepared_stage {
 public:
     prepared_collective(collective_job job, std::uint64_t scratch_bytes)
         : job_(std::move(job)), scratch_bytes_(scratch_bytes)
-    {
-    }
+    {}
 
     void emit(plan_builder& to) const override
     {

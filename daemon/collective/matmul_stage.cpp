@@ -62,8 +62,8 @@ result<void> check_weights(const request& of)
         saturating_product(of.x_row(), of.one.n_tok) > UINT64_MAX / 2 ||
         saturating_product(of.y_row(), of.one.n_tok) > UINT64_MAX / 2)
         return fail(SPANKER_ERR_BAD_DIMS,
-                    fmt::format("n_tok={} k={} n_out={}: a row must stay below 4 GiB",
-                                of.one.n_tok, of.w->cols, of.w->rows));
+                    fmt::format("n_tok={} k={} n_out={}: a row must stay below 4 GiB", of.one.n_tok,
+                                of.w->cols, of.w->rows));
     return {};
 }
 
@@ -275,10 +275,10 @@ prepared_matmul::places prepared_matmul::bind(plan_builder& to) const
             made.y[r].offset = of_.one.y.offset / of_.y_row() * made.y_pitch[r];
     }
     if (of_.x_on_host())
-        for (const std::uint32_t handle = to.scratch(x_scratch); spot& one : made.x)
+        for (const std::uint32_t handle = to.scratch(x_scratch); spot & one : made.x)
             one = {handle, 0};
     if (of_.y_on_host())
-        for (const std::uint32_t handle = to.scratch(y_scratch); spot& one : made.y)
+        for (const std::uint32_t handle = to.scratch(y_scratch); spot & one : made.y)
             one = {handle, 0};
     return made;
 }
@@ -307,8 +307,8 @@ void prepared_matmul::emit_rank(plan_builder& to, const places& at, std::uint32_
                                 std::uint32_t token, std::uint32_t tokens) const
 {
     const part& mine = of_.parts[rank];
-    const bool summand = of_.w->split != sharding::rows && of_.ranks > 1 &&
-                         (of_.reduces() || !of_.y_on_host());
+    const bool summand =
+        of_.w->split != sharding::rows && of_.ranks > 1 && (of_.reduces() || !of_.y_on_host());
     if (!mine.works()) {
         if (summand && token == 0)
             fill_summand(to, at, rank);
@@ -346,8 +346,8 @@ void prepared_matmul::emit_rank(plan_builder& to, const places& at, std::uint32_
     to.post(rank, index, of_.y_on_host() ? signal::mid : signal::done);
     if (!of_.y_on_host() || of_.reduces())
         return;
-    const item_range out = to.dma_rows(rank, SPK_OP_DMA_OUT, y, yp, host_y, of_.y_row(), tokens,
-                                       mine.rows * y_bytes);
+    const item_range out =
+        to.dma_rows(rank, SPK_OP_DMA_OUT, y, yp, host_y, of_.y_row(), tokens, mine.rows * y_bytes);
     for (std::uint32_t i = 0; i < out.count; ++i) {
         to.wait(rank, out.first + i, signal::mid);
         to.post(rank, out.first + i, signal::done);
@@ -475,11 +475,11 @@ result<stage_ptr> prepare(const planning& all, const matmul_stage& one)
     if (auto good = choose_chunks(all, *of, *made); !good)
         return tl::unexpected(good.error());
     if (of->x_on_host())
-        made->host.push_back({one.x.object, one.x.offset,
-                              one.x.offset + of->x_row() * one.n_tok, false});
+        made->host.push_back(
+            {one.x.object, one.x.offset, one.x.offset + of->x_row() * one.n_tok, false});
     if (of->y_on_host())
-        made->host.push_back({one.y.object, one.y.offset,
-                              one.y.offset + of->y_row() * one.n_tok, true});
+        made->host.push_back(
+            {one.y.object, one.y.offset, one.y.offset + of->y_row() * one.n_tok, true});
     return made;
 }
 

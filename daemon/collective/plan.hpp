@@ -41,9 +41,9 @@ namespace spanker::daemon::collective {
 
 // How a weight matrix W[n_out x k] lies on the cards of its group.
 enum class sharding : std::uint8_t {
-    rows,    // rank r holds extent[r] rows
-    k_split, // rank r holds extent[r] columns of every row, a multiple of 256
-    whole    // rank `owner` holds all of it
+    rows,     // rank r holds extent[r] rows
+    k_split,  // rank r holds extent[r] columns of every row, a multiple of 256
+    whole     // rank `owner` holds all of it
 };
 
 // A buffer, tensor or weights handle, as far as planning depends on it.

@@ -88,10 +88,7 @@ void plan_builder::close_block()
     open_ = false;
 }
 
-void plan_builder::fresh_block()
-{
-    close_block();
-}
+void plan_builder::fresh_block() { close_block(); }
 
 void plan_builder::barrier()
 {
@@ -107,8 +104,7 @@ void plan_builder::repeat(std::uint64_t times, std::uint64_t shift_bytes)
         made_.segments.push_back({last, i * shift_bytes, false});
     for (std::uint32_t r = 0; r < ranks(); ++r)
         for (std::size_t s = 0; s < signal_kinds; ++s)
-            posted_[r][s] +=
-                static_cast<std::uint32_t>(times - 1) * (posted_[r][s] - base_[r][s]);
+            posted_[r][s] += static_cast<std::uint32_t>(times - 1) * (posted_[r][s] - base_[r][s]);
 }
 
 // ---- items ----

@@ -37,8 +37,8 @@ using rank_counts = std::array<std::uint32_t, SPK_MAX_CARDS>;
 class plan_builder {
 public:
     // limit: the most items of one rank in a block.
-    plan_builder(std::span<const std::uint32_t> cards, std::uint32_t objects,
-                 std::uint32_t stages, std::uint32_t limit);
+    plan_builder(std::span<const std::uint32_t> cards, std::uint32_t objects, std::uint32_t stages,
+                 std::uint32_t limit);
 
     std::uint32_t ranks() const { return static_cast<std::uint32_t>(made_.cards.size()); }
     std::uint32_t limit() const { return limit_; }
@@ -46,12 +46,12 @@ public:
     // ---- structure ----
     // Items that follow belong to that stage; start() makes one wait for the stage before.
     void begin_stage(std::uint32_t index);
-    bool stage_waits() const;           // some rank has work before this stage
+    bool stage_waits() const;                     // some rank has work before this stage
     std::uint32_t scratch(const extents& bytes);  // returns a handle
     // The next items (so many on each rank) go into one block: this one if they fit.
     void reserve(const rank_counts& items);
-    void fresh_block();                 // the next item starts a block
-    void barrier();                     // and its segment waits for all before
+    void fresh_block();  // the next item starts a block
+    void barrier();      // and its segment waits for all before
     // The block in work runs `times` times in all, each time shift_bytes further on; then fresh.
     void repeat(std::uint64_t times, std::uint64_t shift_bytes);
 
@@ -85,7 +85,6 @@ public:
                         spot host, std::uint64_t host_pitch, std::uint64_t rows,
                         std::uint64_t row_bytes);
 
-
     stage_summary& summary(std::uint32_t index) { return made_.stages[index]; }
     plan finish();
 
@@ -93,8 +92,7 @@ private:
     using counts = std::array<std::uint32_t, signal_kinds>;
 
     void dma_item(std::uint32_t rank, spk_opcode opcode, spot card, std::uint64_t card_pitch,
-                  spot host, std::uint64_t host_pitch, std::uint64_t rows,
-                  std::uint64_t row_bytes);
+                  spot host, std::uint64_t host_pitch, std::uint64_t rows, std::uint64_t row_bytes);
     std::uint16_t number(signal which);
     std::uint32_t in_block(std::uint32_t rank) const;
     void open_block();
@@ -104,11 +102,11 @@ private:
     std::uint32_t limit_;
     std::uint16_t stage_ = 0;
     bool open_ = false, barrier_ = false;
-    std::array<counts, SPK_MAX_CARDS> posted_{};    // since the start of the plan
-    std::array<counts, SPK_MAX_CARDS> base_{};      // at the start of the block
+    std::array<counts, SPK_MAX_CARDS> posted_{};         // since the start of the plan
+    std::array<counts, SPK_MAX_CARDS> base_{};           // at the start of the block
     std::array<std::uint32_t, SPK_MAX_CARDS> before_{};  // `done` posts before this stage
-    std::array<int, signal_kinds> numbers_;         // plan-local; -1: not in use
-    rank_counts gang_{};                            // index of the open section's GANG
+    std::array<int, signal_kinds> numbers_;              // plan-local; -1: not in use
+    rank_counts gang_{};                                 // index of the open section's GANG
     std::array<std::array<std::array<std::uint32_t, SPK_MAX_CHANNELS>, SPK_MAX_PORTS>,
                SPK_MAX_CARDS>
         tags_{};

@@ -8,9 +8,8 @@ namespace spanker::daemon::collective {
 namespace {
 
 constexpr const char* opcode_names[SPK_OP_COUNT] = {
-    "NOP",       "FILL",      "COPY",  "DMA_IN", "DMA_OUT", "MATMUL", "REDUCE", "SCALE", "SEND",
-    "RECV",      "RR",        "RRS",   "RRC",    "RCS",     "FORWARD", "GANG", "SIGNAL_SET",
-    "ABORT",
+    "NOP",  "FILL", "COPY", "DMA_IN", "DMA_OUT", "MATMUL",  "REDUCE", "SCALE",      "SEND",
+    "RECV", "RR",   "RRS",  "RRC",    "RCS",     "FORWARD", "GANG",   "SIGNAL_SET", "ABORT",
 };
 
 constexpr const char* algorithm_names[SPANKER_ALGORITHM_COUNT] = {
@@ -32,8 +31,8 @@ std::string ports_text(std::uint8_t mask, std::uint8_t channel, std::uint32_t ta
 std::string operand_text(const plan& of, const spanker_operand& operand)
 {
     const std::uint32_t index = operand.handle - 1;
-    std::string text = index < of.objects ? fmt::format("O{}", index)
-                                          : fmt::format("S{}", index - of.objects);
+    std::string text =
+        index < of.objects ? fmt::format("O{}", index) : fmt::format("S{}", index - of.objects);
     text += fmt::format("+{}", operand.offset);
     return operand.pitch != 0 ? text + fmt::format("/{}", operand.pitch) : text;
 }
@@ -111,9 +110,8 @@ std::string to_text(const plan& what)
         what.signals, what.channels);
     for (std::size_t i = 0; i < what.stages.size(); ++i)
         text += fmt::format("stage {}: {}, predicted {} ns, bound {} ns ({})\n", i,
-                            algorithm_names[what.stages[i].algorithm],
-                            what.stages[i].predicted_ns, what.stages[i].bound_ns,
-                            resource_name(what.stages[i].binding));
+                            algorithm_names[what.stages[i].algorithm], what.stages[i].predicted_ns,
+                            what.stages[i].bound_ns, resource_name(what.stages[i].binding));
     for (const segment& one : what.segments)
         text += fmt::format("segment: block {} shifted {} B{}\n", one.block, one.shift_bytes,
                             one.barrier ? ", after all before it" : "");

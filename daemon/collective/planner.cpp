@@ -31,8 +31,8 @@ result<std::vector<stage_ptr>> prepare_all(const planning& all)
 {
     std::vector<stage_ptr> made;
     for (std::size_t i = 0; i < all.what.stages.size(); ++i) {
-        auto one = std::visit([&](const auto& kind) { return prepare(all, kind); },
-                              all.what.stages[i]);
+        auto one =
+            std::visit([&](const auto& kind) { return prepare(all, kind); }, all.what.stages[i]);
         if (!one)
             return at_stage(i, std::move(one.error()));
         made.push_back(std::move(*one));
@@ -91,9 +91,8 @@ std::uint32_t largest_batch(const plan& made)
 bool cut_up(const plan& made)
 {
     return made.segments.size() > made.blocks.size() ||
-           std::any_of(made.segments.begin(), made.segments.end(), [](const segment& one) {
-               return one.block > 0 && !one.barrier;
-           });
+           std::any_of(made.segments.begin(), made.segments.end(),
+                       [](const segment& one) { return one.block > 0 && !one.barrier; });
 }
 
 // A batch of that many items is long: a plan of its repetitions is cheaper to make and to keep.

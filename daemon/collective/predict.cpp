@@ -106,8 +106,7 @@ struct extent {
     }
     std::uint64_t ns() const
     {
-        return last <= first ? 0
-                             : static_cast<std::uint64_t>((last - first) / timing::ps_per_ns);
+        return last <= first ? 0 : static_cast<std::uint64_t>((last - first) / timing::ps_per_ns);
     }
 };
 

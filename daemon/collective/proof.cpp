@@ -37,7 +37,7 @@ struct rank_state {
     std::vector<std::uint8_t> done;      // GANG: has fired
     std::vector<std::uint32_t> moved;    // flits
     std::vector<lane> lanes = std::vector<lane>(SPK_LANES);
-    std::vector<std::uint32_t> used;     // lanes with items
+    std::vector<std::uint32_t> used;  // lanes with items
     std::vector<inlet> inlets = std::vector<inlet>(SPK_MAX_PORTS * SPK_MAX_CHANNELS);
     std::vector<std::uint32_t> signals;
     std::array<peer, SPK_MAX_PORTS> peers{};
@@ -190,8 +190,7 @@ result<void> token_run::match_lane(std::uint32_t rank, std::uint32_t port,
                     fmt::format("rank {} port {} is used but joined to nobody", rank, port));
     }
     const rank_state& peer_state = ranks_[static_cast<std::uint32_t>(to.rank)];
-    const auto& receives =
-        peer_state.lanes[SPK_LANE_RX(std::uint32_t{to.port}, channel)].items;
+    const auto& receives = peer_state.lanes[SPK_LANE_RX(std::uint32_t{to.port}, channel)].items;
     if (sends.size() != receives.size())
         return fail(SPANKER_ERR_MISMATCH,
                     fmt::format("rank {} port {} channel {}: {} sends, {} receives", rank, port,
@@ -287,8 +286,8 @@ bool token_run::gang(std::uint32_t id)
             continue;
         here.push_back(&on);
         const auto& first = here[0]->lanes[SPK_ENGINE_CONTROL];
-        agreed = agreed && item.gang.members ==
-                               here[0]->items[first.items[first.head]].gang.members;
+        agreed =
+            agreed && item.gang.members == here[0]->items[first.items[first.head]].gang.members;
     }
     const lane& first = here[0]->lanes[SPK_ENGINE_CONTROL];
     if (!agreed || here.size() != here[0]->items[first.items[first.head]].gang.members)

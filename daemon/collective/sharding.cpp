@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint32_t dtype_sizes[SPK_DTYPE_COUNT] = {4, 2, 2, 4, 1};
 
 // What one block of 256 activations takes, by enum spk_x_format: F32, Q8_K, Q4_K.
-constexpr std::uint64_t x_block_bytes[SPK_X_COUNT] = {
-    SPK_QK_K * 4, SPK_Q8_K_BLOCK_BYTES, SPK_Q4_K_BLOCK_BYTES};
+constexpr std::uint64_t x_block_bytes[SPK_X_COUNT] = {SPK_QK_K * 4, SPK_Q8_K_BLOCK_BYTES,
+                                                      SPK_Q4_K_BLOCK_BYTES};
 
 bool product_fits(std::uint64_t a, std::uint64_t b, std::uint64_t& out)
 {
@@ -66,10 +66,7 @@ std::uint64_t x_row_bytes(std::uint8_t x_format, std::uint64_t k)
     return x_format < SPK_X_COUNT ? k / SPK_QK_K * x_block_bytes[x_format] : 0;
 }
 
-std::uint64_t weight_row_bytes(std::uint64_t k)
-{
-    return k / SPK_QK_K * SPK_Q4_K_BLOCK_BYTES;
-}
+std::uint64_t weight_row_bytes(std::uint64_t k) { return k / SPK_QK_K * SPK_Q4_K_BLOCK_BYTES; }
 
 object describe_buffer(std::uint64_t bytes)
 {
@@ -79,8 +76,8 @@ object describe_buffer(std::uint64_t bytes)
     return made;
 }
 
-result<object> describe_tensor(spanker_tensor_layout layout, std::uint8_t dtype,
-                               std::uint64_t rows, std::uint64_t cols, std::uint32_t cards)
+result<object> describe_tensor(spanker_tensor_layout layout, std::uint8_t dtype, std::uint64_t rows,
+                               std::uint64_t cols, std::uint32_t cards)
 {
     if (auto group = check_group(cards); !group)
         return tl::unexpected(group.error());

@@ -23,15 +23,15 @@ using extents = std::array<std::uint64_t, SPK_MAX_CARDS>;
 // total is cut in units of `unit`; the last unit may be short.
 extents split(std::uint64_t total, std::uint64_t unit, std::uint32_t cards);
 
-std::uint32_t dtype_bytes(std::uint8_t dtype);                     // 0: unknown
+std::uint32_t dtype_bytes(std::uint8_t dtype);                      // 0: unknown
 std::uint64_t x_row_bytes(std::uint8_t x_format, std::uint64_t k);  // one token; k % 256 == 0
-std::uint64_t weight_row_bytes(std::uint64_t k);                   // Q4_K
+std::uint64_t weight_row_bytes(std::uint64_t k);                    // Q4_K
 
 object describe_buffer(std::uint64_t bytes);
 // rows x cols elements; K_SHARD cuts cols in units of 256, ROW_SHARD rows. BAD_DIMS for an
 // overflowing or, with K_SHARD, unaligned shape.
-result<object> describe_tensor(spanker_tensor_layout layout, std::uint8_t dtype,
-                               std::uint64_t rows, std::uint64_t cols, std::uint32_t cards);
+result<object> describe_tensor(spanker_tensor_layout layout, std::uint8_t dtype, std::uint64_t rows,
+                               std::uint64_t cols, std::uint32_t cards);
 // Rows are cut in units of 256 when that deals them out evenly or when `chainable` asks for
 // it (so that Y can be a k_shard tensor), else in single rows.
 result<object> describe_weights(sharding how, std::uint64_t n_out, std::uint64_t k,
@@ -44,7 +44,7 @@ std::uint64_t piece_bytes(const object& of, std::uint32_t rank);
 struct sharding_choice {
     sharding best = sharding::rows;
     std::uint64_t rows_ns = 0, k_split_ns = 0, whole_ns = 0;  // predicted; ~0: impossible
-    std::uint32_t idle_cards = 0;  // with the best one
+    std::uint32_t idle_cards = 0;                             // with the best one
     std::string reason;
 };
 

@@ -8,8 +8,7 @@ namespace spanker::daemon::collective {
 planning::planning(const run& of, const cabling& over)
     : what(of), cables(over), ring(find_ring(over)), chain(find_chain(over)),
       cuts(make_cut_table(over)), alone(of.stages.size() == 1)
-{
-}
+{}
 
 result<const object*> operand_object(const planning& all, const place& at, const char* role)
 {

@@ -30,17 +30,13 @@ struct range {
     std::uint64_t size() const { return end > begin ? end - begin : 0; }
 };
 
-range overlap(range a, range b)
-{
-    return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
-}
+range overlap(range a, range b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
 
 class prepared_transfer final : public prepared_stage {
 public:
     prepared_transfer(const transfer_stage& one, rectangles parts)
         : one_(one), parts_(std::move(parts))
-    {
-    }
+    {}
 
     void emit(plan_builder& to) const override
     {
@@ -52,11 +48,10 @@ public:
 private:
     void emit_one(plan_builder& to, std::uint32_t rank, const rectangle& part) const
     {
-        const item_range made =
-            to.dma_rows(rank, one_.write ? SPK_OP_DMA_IN : SPK_OP_DMA_OUT,
-                        {one_.tensor.object + 1, part.card}, part.card_pitch,
-                        spot_of(one_.buffer).at(part.host), part.host_pitch, part.rows,
-                        part.row_bytes);
+        const item_range made = to.dma_rows(rank, one_.write ? SPK_OP_DMA_IN : SPK_OP_DMA_OUT,
+                                            {one_.tensor.object + 1, part.card}, part.card_pitch,
+                                            spot_of(one_.buffer).at(part.host), part.host_pitch,
+                                            part.rows, part.row_bytes);
         for (std::uint32_t i = 0; i < made.count; ++i) {
             to.start(rank, made.first + i);
             to.post(rank, made.first + i, signal::done);
@@ -72,8 +67,8 @@ void add_linear(std::vector<rectangle>& to, range wanted, range held, std::uint6
     const range part = overlap(wanted, held);
     if (part.size() == 0)
         return;
-    to.push_back({card_base + part.begin - held.begin, 0, part.begin - wanted.begin, 0, 1,
-                  part.size()});
+    to.push_back(
+        {card_base + part.begin - held.begin, 0, part.begin - wanted.begin, 0, 1, part.size()});
 }
 
 // Columns [columns) of the rows that `wanted` covers; all in bytes.
@@ -183,8 +178,8 @@ result<stage_ptr> prepare(const planning& all, const transfer_stage& one)
     const bound lower = transfer_bound(all, parts);
     auto made = std::make_unique<prepared_transfer>(one, std::move(parts));
     made->lower = lower;
-    made->host.push_back({one.buffer.object, one.buffer.offset, one.buffer.offset + one.bytes,
-                          !one.write});
+    made->host.push_back(
+        {one.buffer.object, one.buffer.offset, one.buffer.offset + one.bytes, !one.write});
     return made;
 }
 

@@ -70,8 +70,7 @@ result<measured> extrapolate(const planning& all, const collective_job& job, std
     const auto b = run_job(all, job, longer);
     if (!b)
         return tl::unexpected(b.error());
-    const double per_element =
-        static_cast<double>(*b - *a) / static_cast<double>(longer - shorter);
+    const double per_element = static_cast<double>(*b - *a) / static_cast<double>(longer - shorter);
     const double more = per_element * static_cast<double>(job.count - longer);
     return measured{*b + static_cast<std::uint64_t>(std::llround(more)), false};
 }

@@ -25,7 +25,7 @@ struct choice {
     std::size_t which = 0;  // of the candidates
     schedule tracks;        // the candidate's, perhaps without its shift
     std::uint64_t slice_elements = 0;
-    measured time;          // without host staging
+    measured time;  // without host staging
 };
 
 // job: all but tracks, slice and piece set. candidates: one schedule for each way worth trying.

@@ -58,8 +58,7 @@ TEST(bounds, of_meshes_are_those_of_the_table)
 {
     for (std::uint32_t n = 4; n <= 8; ++n)
         expect_bounds(mesh_of(n), std::max(2 * size / (n * b), 2 * size / d),
-                      std::max(size / (n * b), size / d),
-                      std::max(size / ((n - 1) * b), size / d));
+                      std::max(size / (n * b), size / d), std::max(size / ((n - 1) * b), size / d));
 }
 
 TEST(bounds, of_lines_are_set_by_their_ends)
@@ -148,8 +147,7 @@ std::uint64_t best_order(const cabling& cables, bool closed)
     do {
         std::uint64_t narrowest = UINT64_MAX;
         for (std::size_t i = 0; i + 1 < order.size() + closed; ++i) {
-            const cable_end* end =
-                cables.widest(order[i], order[(i + 1) % order.size()]);
+            const cable_end* end = cables.widest(order[i], order[(i + 1) % order.size()]);
             narrowest = std::min(narrowest, end ? end->bytes_per_s : 0);
         }
         best = std::max(best, narrowest);

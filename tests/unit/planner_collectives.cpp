@@ -19,8 +19,7 @@ public:
     checker(const graph& fabric, const request& of, const plan& what)
         : of_(of), one_(std::get<collective_stage>(of.stages[0])),
           element_(dtype_bytes(one_.dtype)), run_(fabric, of, what, element_)
-    {
-    }
+    {}
 
     std::string result()
     {
@@ -39,10 +38,7 @@ public:
 private:
     bool gathers() const { return one_.op == SPANKER_SOP_ALL_GATHER; }
     std::uint64_t expected_count() const { return one_.count * (gathers() ? of_.ranks() : 1); }
-    bool host(const place& at) const
-    {
-        return of_.objects[at.object].kind == SPANKER_KIND_BUFFER;
-    }
+    bool host(const place& at) const { return of_.objects[at.object].kind == SPANKER_KIND_BUFFER; }
     std::uint64_t* source(std::uint32_t r)
     {
         const bool own_block = gathers() && one_.src == one_.dst;
@@ -78,8 +74,7 @@ std::string outcome(const graph& fabric, const request& of)
     return made ? checker(fabric, of, *made).result() : made.error().message;
 }
 
-class counts : public testing::TestWithParam<std::tuple<spanker_session_op, std::uint32_t>> {
-};
+class counts : public testing::TestWithParam<std::tuple<spanker_session_op, std::uint32_t>> {};
 
 TEST_P(counts, from_0_to_70_are_right_in_place_on_a_ring)
 {
@@ -93,8 +88,8 @@ TEST_P(counts, from_0_to_70_are_right_out_of_place_on_a_line)
 {
     const auto [op, cards] = GetParam();
     for (std::uint64_t count = 0; count <= 70; ++count)
-        EXPECT_EQ(outcome(line_of(cards), collective_request(cards, op, count, side::card,
-                                                             side::card, false)),
+        EXPECT_EQ(outcome(line_of(cards),
+                          collective_request(cards, op, count, side::card, side::card, false)),
                   "")
             << "count " << count;
 }
@@ -110,9 +105,9 @@ TEST_P(counts, from_0_to_70_are_right_for_every_place_of_the_operands)
         for (const std::uint64_t count : {0, 1, 2, 3, 7, 8, 9, 31, 33, 64, 70}) {
             if (in_place && op == SPANKER_SOP_ALL_GATHER)
                 continue;  // [n][count] and [n][n][count] cannot be the same
-            EXPECT_EQ(outcome(ring_of(cards), collective_request(cards, op, count, src, dst,
-                                                                 in_place)),
-                      "")
+            EXPECT_EQ(
+                outcome(ring_of(cards), collective_request(cards, op, count, src, dst, in_place)),
+                "")
                 << "count " << count << " in place " << in_place;
         }
 }
@@ -133,8 +128,8 @@ TEST_P(counts, are_right_for_large_vectors_in_host_memory)
     const auto [op, cards] = GetParam();
     for (const std::uint64_t count : {20011, 100003})
         for (const graph& fabric : {ring_of(cards), line_of(cards)})
-            EXPECT_EQ(outcome(fabric, collective_request(cards, op, count, side::host, side::host,
-                                                         false)),
+            EXPECT_EQ(outcome(fabric,
+                              collective_request(cards, op, count, side::host, side::host, false)),
                       "")
                 << "count " << count;
 }
@@ -147,14 +142,13 @@ TEST(broadcast, comes_from_any_root_on_rings_and_lines)
     for (std::uint32_t cards = 1; cards <= 6; ++cards)
         for (std::uint32_t root = 0; root < cards; ++root)
             for (const graph& fabric : {ring_of(cards), line_of(cards)})
-                for (const auto& [src, dst] : {std::pair{side::card, side::card},
-                                               std::pair{side::host, side::host},
-                                               std::pair{side::card, side::host},
-                                               std::pair{side::host, side::card}})
-                    EXPECT_EQ(outcome(fabric, collective_request(
-                                                  cards, SPANKER_SOP_BROADCAST, 5000, src, dst,
-                                                  false, SPK_DTYPE_F32, root)),
-                              "")
+                for (const auto& [src, dst] :
+                     {std::pair{side::card, side::card}, std::pair{side::host, side::host},
+                      std::pair{side::card, side::host}, std::pair{side::host, side::card}})
+                    EXPECT_EQ(
+                        outcome(fabric, collective_request(cards, SPANKER_SOP_BROADCAST, 5000, src,
+                                                           dst, false, SPK_DTYPE_F32, root)),
+                        "")
                         << "cards " << cards << " root " << root;
 }
 
@@ -200,8 +194,8 @@ TEST(all_reduce, gives_every_card_the_same_bits)
 
 TEST(all_reduce, out_of_place_leaves_its_input_alone)
 {
-    const request of = collective_request(4, SPANKER_SOP_ALL_REDUCE, 9001, side::card, side::card,
-                                          false);
+    const request of =
+        collective_request(4, SPANKER_SOP_ALL_REDUCE, 9001, side::card, side::card, false);
     const auto made = plan_of(ring_of(4), of);
     ASSERT_TRUE(made) << made.error().message;
     machine run(ring_of(4), of, *made);

@@ -108,8 +108,8 @@ inline request collective_request(std::uint32_t cards, spanker_session_op op, st
     else if (in_place)
         one.src.object = made.add(tensor(SPANKER_LAYOUT_REPLICATED, 1, most, cards, dtype));
     else
-        one.src.object = made.add(tensor(SPANKER_LAYOUT_PARTIAL, 1, std::max<std::uint64_t>(count, 1),
-                                         cards, dtype));
+        one.src.object = made.add(
+            tensor(SPANKER_LAYOUT_PARTIAL, 1, std::max<std::uint64_t>(count, 1), cards, dtype));
     if (in_place && src == dst)
         one.dst.object = one.src.object;
     else if (dst == side::host)

@@ -69,8 +69,8 @@ TEST(queue_depth, is_never_exceeded_and_two_batches_fit_when_there_are_several)
 
 TEST(queue_depth, too_small_for_one_slice_is_an_error_that_says_what_is_needed)
 {
-    const auto made = plan_of(ring_of(8, depth(16)),
-                              collective_request(8, SPANKER_SOP_ALL_REDUCE, 100000));
+    const auto made =
+        plan_of(ring_of(8, depth(16)), collective_request(8, SPANKER_SOP_ALL_REDUCE, 100000));
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().kind, SPANKER_ERR_NOT_SUPPORTED);
     EXPECT_THAT(made.error().message, testing::HasSubstr("a queue of depth 16 is too short"));
@@ -100,8 +100,8 @@ TEST(long_plans, of_a_gigabyte_stay_small)
 TEST(long_plans, staged_over_the_host_link_are_right)
 {
     const graph fabric = ring_of(3, depth(64));
-    const request of = collective_request(3, SPANKER_SOP_ALL_REDUCE, 200000, side::host,
-                                          side::host, true);
+    const request of =
+        collective_request(3, SPANKER_SOP_ALL_REDUCE, 200000, side::host, side::host, true);
     const auto made = plan_of(fabric, of);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_GT(made->segments.size(), made->blocks.size());
@@ -110,8 +110,7 @@ TEST(long_plans, staged_over_the_host_link_are_right)
         run.memory(0, 0)[i] = contribution(i / 200000, i % 200000);
     ASSERT_EQ(run.execute(), "");
     for (std::uint64_t i = 0; i < 3 * 200000; ++i)
-        ASSERT_EQ(run.memory(0, 0)[i], contribution(0, i % 200000) +
-                                           contribution(1, i % 200000) +
+        ASSERT_EQ(run.memory(0, 0)[i], contribution(0, i % 200000) + contribution(1, i % 200000) +
                                            contribution(2, i % 200000))
             << i;
 }
@@ -190,8 +189,8 @@ TEST(proof, refuses_step_major_order)
     for (card_plan& card : made.cards) {
         const auto first = card.items.begin() + 1;  // behind the GANG
         constexpr std::uint8_t order[] = {SPK_OP_LINK_SEND, SPK_OP_LINK_RECV_REDUCE_SEND,
-                                          SPK_OP_LINK_RECV_REDUCE_COPY,
-                                          SPK_OP_LINK_RECV_COPY_SEND, SPK_OP_LINK_RECV};
+                                          SPK_OP_LINK_RECV_REDUCE_COPY, SPK_OP_LINK_RECV_COPY_SEND,
+                                          SPK_OP_LINK_RECV};
         const auto place = [&](const spanker_work_item& item) {
             return std::find(std::begin(order), std::end(order), step(item));
         };

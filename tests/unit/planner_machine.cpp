@@ -124,8 +124,7 @@ std::string machine::execute()
     return wrong_;
 }
 
-spanker_work_item machine::relocate(std::uint32_t rank, spanker_work_item item,
-                                    const segment& part)
+spanker_work_item machine::relocate(std::uint32_t rank, spanker_work_item item, const segment& part)
 {
     for (spanker_operand* operand : {&item.dst, &item.src, &item.aux})
         if (operand->handle != 0)
@@ -208,8 +207,8 @@ bool machine::start(std::uint32_t rank, pending& one)
     if (item.opcode == SPK_OP_GANG)
         return fire(item.gang.id);
     if (is_link(item.opcode) && item.link.rx_ports) {
-        const auto key = std::make_pair(port_of(item.link.rx_ports),
-                                        std::uint32_t{item.link.rx_channel});
+        const auto key =
+            std::make_pair(port_of(item.link.rx_ports), std::uint32_t{item.link.rx_channel});
         if (cards_[rank].inbox[key].empty())
             return false;
     }
@@ -248,8 +247,7 @@ bool machine::fire(std::uint32_t id)
         if (control.empty())
             continue;
         const pending& one = cards_[r].waiting.at(control.front());
-        if (one.item.opcode == SPK_OP_GANG && one.item.gang.id == id &&
-            may_start(cards_[r], one)) {
+        if (one.item.opcode == SPK_OP_GANG && one.item.gang.id == id && may_start(cards_[r], one)) {
             members = one.item.gang.members;
             here.emplace_back(r, one.sequence);
         }
@@ -274,8 +272,8 @@ void machine::link(std::uint32_t rank, const spanker_work_item& item)
             return complain("the ends of a message disagree on rank " + std::to_string(rank));
         data = got.data;
     }
-    const bool reduces = item.opcode == SPK_OP_LINK_RECV_REDUCE_SEND ||
-                         item.opcode == SPK_OP_LINK_RECV_REDUCE_COPY;
+    const bool reduces =
+        item.opcode == SPK_OP_LINK_RECV_REDUCE_SEND || item.opcode == SPK_OP_LINK_RECV_REDUCE_COPY;
     if (item.opcode == SPK_OP_LINK_SEND || reduces) {
         const elements local = read(rank, item.src, bytes);
         if (!reduces)
@@ -318,8 +316,8 @@ void machine::matmul(std::uint32_t rank, const spanker_work_item& item)
         x.offset += std::uint64_t{t} * x.pitch;
         y.offset += std::uint64_t{t} * y.pitch;
         const elements in = read(rank, x, k * 4);
-        elements out = item.matmul.mode & SPK_MATMUL_ACCUMULATE ? read(rank, y, rows * 4)
-                                                                : elements(rows, 0);
+        elements out =
+            item.matmul.mode & SPK_MATMUL_ACCUMULATE ? read(rank, y, rows * 4) : elements(rows, 0);
         for (std::uint64_t o = 0; o < rows && in.size() == k && out.size() == rows; ++o)
             for (std::uint64_t i = 0; i < k; ++i)
                 out[o] += in[i] * weight(row + o, column + i);
@@ -327,8 +325,8 @@ void machine::matmul(std::uint32_t rank, const spanker_work_item& item)
     }
 }
 
-std::uint64_t* machine::at(std::uint32_t rank, const spanker_operand& operand,
-                           std::uint64_t offset, std::uint64_t bytes)
+std::uint64_t* machine::at(std::uint32_t rank, const spanker_operand& operand, std::uint64_t offset,
+                           std::uint64_t bytes)
 {
     elements& in = memory(rank, operand.handle - 1);
     if (offset % element_ != 0 || bytes % element_ != 0 || offset + bytes > in.size() * element_) {

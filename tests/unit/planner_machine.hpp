@@ -45,7 +45,7 @@ public:
 private:
     struct pending {
         spanker_work_item item;
-        std::uint64_t gang = 0;     // 1 + sequence of the gang that holds it; 0: none
+        std::uint64_t gang = 0;  // 1 + sequence of the gang that holds it; 0: none
         std::uint64_t sequence = 0;
     };
     struct message {
@@ -58,7 +58,8 @@ private:
         std::map<std::uint64_t, pending> waiting;
         std::map<std::uint64_t, bool> fired;  // gangs by sequence
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<message>> inbox;
-        std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> peer;  // port -> rank, port
+        std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>>
+            peer;  // port -> rank, port
         std::vector<std::uint32_t> signals, posted;
         std::map<std::uint32_t, elements> pieces;
         std::map<std::uint8_t, std::uint64_t> ran;

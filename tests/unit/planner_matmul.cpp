@@ -26,10 +26,7 @@ object weights(sharding how, const shape& of, bool chainable = false, std::uint3
     return describe_weights(how, of.n_out, of.k, of.cards, chainable, owner).value();
 }
 
-std::uint64_t x_value(std::uint64_t t, std::uint64_t i)
-{
-    return contribution(t + 7, i) >> 44;
-}
+std::uint64_t x_value(std::uint64_t t, std::uint64_t i) { return contribution(t + 7, i) >> 44; }
 
 std::uint64_t y_value(const shape& of, std::uint64_t t, std::uint64_t o)
 {

@@ -14,9 +14,8 @@ constexpr spanker_tensor_layout layouts[] = {SPANKER_LAYOUT_REPLICATED, SPANKER_
                                              SPANKER_LAYOUT_K_SHARD, SPANKER_LAYOUT_PARTIAL};
 
 // Where element (row, column) of the tensor lies: every (rank, index) that holds it.
-std::vector<std::pair<std::uint32_t, std::uint64_t>> homes(const object& of, std::uint64_t row,
-                                                           std::uint64_t column,
-                                                           std::uint32_t cards)
+std::vector<std::pair<std::uint32_t, std::uint64_t>>
+homes(const object& of, std::uint64_t row, std::uint64_t column, std::uint32_t cards)
 {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> made;
     std::uint64_t first = 0;
@@ -77,8 +76,7 @@ std::string read_outcome(const object& of, std::uint64_t first, std::uint64_t co
     machine run(ring_of(cards), what, *made);
     for (std::uint64_t e = 0; e < of.rows * of.cols; ++e)
         for (const auto& [r, at] : homes(of, e / of.cols, e % of.cols, cards))
-            run.memory(r, 0)[at] =
-                contribution(of.layout == SPANKER_LAYOUT_PARTIAL ? r : 0, e);
+            run.memory(r, 0)[at] = contribution(of.layout == SPANKER_LAYOUT_PARTIAL ? r : 0, e);
     if (std::string wrong = run.execute(); !wrong.empty())
         return wrong;
     const std::uint32_t from = of.layout == SPANKER_LAYOUT_PARTIAL ? rank : 0;
@@ -132,8 +130,7 @@ TEST(transfers, of_a_replicated_tensor_read_a_part_over_every_host_link)
 TEST(transfers, above_a_gigabyte_are_cut_into_items)
 {
     const object of = tensor(SPANKER_LAYOUT_PARTIAL, 3, 1 << 28, 1);
-    const auto made =
-        plan_of(cards_only(1), transfer_request(of, true, 0, 3ull << 28, 1, 0));
+    const auto made = plan_of(cards_only(1), transfer_request(of, true, 0, 3ull << 28, 1, 0));
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(made->cards[0].items.size(), 3u);
 }
