@@ -8,9 +8,11 @@
  *    failure. What went wrong in words, its kind, and the card and link are in
  *    spanker_last_error() of the handle that failed (of NULL for functions
  *    without one). The text is per handle and thread, and lives until the next
- *    failing call on that handle by this thread.
+ *    failing call on that handle by this thread. A thread keeps it for the 16
+ *    handles that failed last. No function throws.
  * 2. Types are opaque. A *_open, *_create, *_alloc, *_load returns an owned
- *    handle; the matching *_close, *_free takes it; NULL is ignored there.
+ *    handle; the matching *_close, *_free takes it; NULL is ignored there and
+ *    is -EINVAL everywhere else.
  * 3. Options structs start with `size` (sizeof the struct); NULL stands for
  *    all defaults; a member that is 0 stands for its default. A longer struct
  *    with a non-zero unknown tail is refused with -E2BIG.
@@ -22,11 +24,14 @@
  *    form is the asynchronous one plus wait.
  * 6. Threads: spanker_connection and spanker_session may be used from any
  *    thread; a spanker_request belongs to one thread at a time. A handle must
- *    outlive what was made from it; closing a session ends its requests with
- *    -ECANCELED.
- * 7. After a restart of the daemon a connection reconnects once by itself:
- *    calls in flight end with -ECONNRESET, buffers are registered again,
- *    weights must be loaded again (spanker_weights_reload).
+ *    outlive what was made from it, but requests: closing a session ends them
+ *    with -ECANCELED, also those that another thread waits for, and they are
+ *    freed as usual. LINKED joins a request to the next one of the session,
+ *    whichever thread sends it.
+ * 7. After a restart of the daemon a session attaches again by itself, to the
+ *    same cards: calls in flight end with -ECONNRESET, buffers are registered
+ *    again, tensors must be made and weights loaded again
+ *    (spanker_weights_reload_fd); until then they answer -ECONNRESET.
  */
 #ifndef SPANKERCTL_H
 #define SPANKERCTL_H
@@ -119,7 +124,8 @@ typedef struct spanker_error {
 	uint32_t card;                 /* SPANKER_NONE: none */
 	uint32_t port;
 	uint64_t detail;
-	uint64_t have, need;           /* OUTPUT_TOO_SMALL: bytes */
+	uint64_t have, need;           /* OUTPUT_TOO_SMALL: bytes; */
+	                               /* TOPOLOGY_MISMATCH: ranks */
 	uint64_t m, k, n;              /* BAD_DIMS */
 	char name[64];                 /* D-Bus error name, last component */
 	char message[512];             /* one sentence */
@@ -425,7 +431,8 @@ typedef enum spanker_reduce {
 	SPANKER_SUM = 0,
 	SPANKER_PROD = 1,
 	SPANKER_MIN = 2,
-	SPANKER_MAX = 3
+	SPANKER_MAX = 3,
+	SPANKER_AVG = 4                /* spanker_all_reduce_f32() only */
 } spanker_reduce;
 
 /*
@@ -527,10 +534,13 @@ SPANKER_API int spanker_matmul_q4_k(spanker_session *session, const void *a,
                                     uint64_t out_bytes, uint64_t m, uint64_t k,
                                     uint64_t n);
 
-/* One pointer per rank; `ranks` must be the session's cards. In place. */
+/*
+ * One pointer per rank, each to `count` values; rank_count must be that of the
+ * session's cards, else TOPOLOGY_MISMATCH. In place. AVG divides the sum here.
+ */
 SPANKER_API int spanker_all_reduce_f32(spanker_session *session,
                                        float *const *ranks, uint32_t rank_count,
-                                       uint64_t count);
+                                       uint64_t count, spanker_reduce reduce);
 /* out[r] gets [rank_count][count]. */
 SPANKER_API int spanker_all_gather_f32(spanker_session *session,
                                        const float *const *ranks,
@@ -554,6 +564,13 @@ typedef enum spanker_strategy {
 	SPANKER_TENSOR_PARALLEL = 0,
 	SPANKER_MODEL_PARALLEL = 1
 } spanker_strategy;
+
+/* Bytes of a tile; a product over 64 bits is UINT64_MAX. */
+SPANKER_API uint64_t
+spanker_tile_weight_bytes(const spanker_tile_shape *tile);
+/* m * n * bytes_per_element */
+SPANKER_API uint64_t
+spanker_tile_activation_bytes(const spanker_tile_shape *tile);
 
 /*
  * The cheaper of splitting a layer over the cards and keeping it whole on one.

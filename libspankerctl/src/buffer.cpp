@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <vector>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -34,14 +35,32 @@ int fail_system(const void* who, const char* what)
     return fail(who, make_error_errno(err, fmt::format("{}: {}", what, std::strerror(err))));
 }
 
+// Populated, so that the first use does not fault page by page, and so that the pages are charged to
+// this process and not to the daemon.
 int map(const void* who, spanker_buffer& b, int protection)
 {
-    void* data = mmap(nullptr, b.mapped, protection, MAP_SHARED, b.memfd.get(),
+    void* data = mmap(nullptr, b.mapped, protection, MAP_SHARED | MAP_POPULATE, b.memfd.get(),
                       static_cast<off_t>(b.offset));
     if (data == MAP_FAILED)
         return fail_system(who, "cannot map the buffer");
     b.data = data;
     return 0;
+}
+
+int unregister(spanker_session* s, std::uint64_t handle)
+{
+    message_ptr reply;
+    return session_call(
+        s, "UnregisterBuffer",
+        [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", handle); }, reply);
+}
+
+// Buffers that were freed with work in flight can perhaps go now. Under `objects`.
+void drop_unwanted(spanker_session* s)
+{
+    std::erase_if(s->unwanted, [&](std::uint64_t handle) {
+        return unregister(s, handle) >= 0 || spanker_last_error(s)->kind != SPANKER_KIND_BUSY;
+    });
 }
 
 int adopt(spanker_session* s, std::unique_ptr<spanker_buffer> buffer, int protection,
@@ -50,19 +69,133 @@ int adopt(spanker_session* s, std::unique_ptr<spanker_buffer> buffer, int protec
     if (const int r = map(s, *buffer, protection); r < 0)
         return r;
     const std::lock_guard lock(s->objects);
-    if (const int r = buffer_register(buffer.get(), s); r < 0)
+    drop_unwanted(s);
+    std::uint32_t handle = 0;
+    if (const int r = buffer_register(*buffer, s, *s->link, s->path, handle); r < 0)
         return r;
+    buffer->handle.store(handle, std::memory_order_relaxed);
     s->buffers.insert(buffer.get());
     *out = buffer.release();
     return 0;
+}
+
+int create(spanker_session* session, std::uint64_t bytes, spanker_access access,
+           spanker_buffer** out)
+{
+    if (access_text(access) == nullptr)
+        return fail(session, SPANKER_KIND_INVALID, "access is none of SPANKER_ACCESS_*");
+    if (const int r = session_ensure(session, session, true); r < 0)
+        return r;
+    auto buffer = std::make_unique<spanker_buffer>();
+    buffer->session = session;
+    buffer->bytes = bytes;
+    buffer->access = access;
+    if (const int r = make_memfd(session, bytes, buffer->memfd); r < 0)
+        return r;
+    buffer->mapped = whole_pages(bytes);
+    return adopt(session, std::move(buffer), PROT_READ | PROT_WRITE, out);
+}
+
+int check_import(spanker_session* s, int memfd, std::uint64_t offset, std::uint64_t bytes)
+{
+    const std::uint64_t page = whole_pages(1);
+    if (bytes == 0 || offset % page != 0)
+        return fail(s, SPANKER_KIND_INVALID,
+                    fmt::format("offset {} must be a multiple of {} and bytes {} positive", offset,
+                                page, bytes));
+    struct stat st = {};
+    if (fstat(memfd, &st) < 0)
+        return fail_system(s, "memfd");
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    if (S_ISREG(st.st_mode) && (offset > size || whole_pages(bytes) > size - offset))
+        return fail(s, SPANKER_KIND_RANGE,
+                    fmt::format("the memfd has {} bytes; {} from offset {} on need whole pages up "
+                                "to {}",
+                                size, bytes, offset, offset + whole_pages(bytes)));
+    return 0;
+}
+
+// What we may map: frozen memory and a file opened for reading only cannot be written.
+int protection_of(int memfd)
+{
+    const int seals = fcntl(memfd, F_GET_SEALS);
+    const int mode = fcntl(memfd, F_GETFL) & O_ACCMODE;
+    const bool frozen = seals >= 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0;
+    return frozen || mode != O_RDWR ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+int import_memfd(spanker_session* session, int memfd, std::uint64_t offset, std::uint64_t bytes,
+           spanker_access access, spanker_buffer** out)
+{
+    if (access_text(access) == nullptr)
+        return fail(session, SPANKER_KIND_INVALID, "access is none of SPANKER_ACCESS_*");
+    if (const int r = check_import(session, memfd, offset, bytes); r < 0)
+        return r;
+    if (const int r = session_ensure(session, session, true); r < 0)
+        return r;
+    auto buffer = std::make_unique<spanker_buffer>();
+    buffer->session = session;
+    buffer->memfd = unique_fd(fcntl(memfd, F_DUPFD_CLOEXEC, 3));
+    if (!buffer->memfd)
+        return fail_system(session, "cannot duplicate the file descriptor");
+    buffer->offset = offset;
+    buffer->bytes = bytes;
+    buffer->mapped = whole_pages(bytes);
+    buffer->access = access;
+    return adopt(session, std::move(buffer), protection_of(memfd), out);
+}
+
+int seal(spanker_buffer* b)
+{
+    spanker_session* s = b->session;
+    if (const int r = session_ensure(s, s, true); r < 0)
+        return r;
+    const std::lock_guard lock(s->objects);
+    // The daemon's own mapping of a writable registration would keep the seal out.
+    if (const int r = unregister(s, b->handle.load()); r < 0)
+        return r;
+    munmap(b->data, b->mapped);
+    b->data = nullptr;
+    const int sealed = fcntl(b->memfd.get(), F_ADD_SEALS, F_SEAL_WRITE) < 0
+                           ? fail_system(s, "cannot add F_SEAL_WRITE (is it mapped elsewhere?)")
+                           : 0;
+    if (sealed == 0)
+        b->access = SPANKER_ACCESS_READ;
+    const spanker_error why = *spanker_last_error(s);
+    if (const int r = map(s, *b, protection_of(b->memfd.get())); r < 0)
+        return r;
+    std::uint32_t handle = 0;
+    if (const int r = buffer_register(*b, s, *s->link, s->path, handle); r < 0)
+        return r;
+    b->handle.store(handle, std::memory_order_relaxed);
+    return sealed == 0 ? 0 : fail(s, why);
+}
+
+void free_buffer(spanker_buffer* buffer)
+{
+    spanker_session* s = buffer->session;
+    const std::lock_guard lock(s->objects);
+    s->buffers.erase(buffer);
+    // With work in flight the daemon keeps its own mapping; later calls try again.
+    const std::uint64_t handle = buffer->handle.load();
+    if (unregister(s, handle) < 0 && spanker_last_error(s)->kind == SPANKER_KIND_BUSY)
+        s->unwanted.push_back(handle);
 }
 
 }  // namespace
 
 std::uint64_t whole_pages(std::uint64_t bytes)
 {
-    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    return (bytes + page - 1) / page * page;
+    static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return bytes > UINT64_MAX - page ? UINT64_MAX / page * page : (bytes + page - 1) / page * page;
+}
+
+int to_handle(const void* who, std::uint64_t from_daemon, const char* method, std::uint32_t& out)
+{
+    if (from_daemon == 0 || from_daemon > UINT32_MAX)
+        return malformed(who, method);
+    out = static_cast<std::uint32_t>(from_daemon);
+    return 0;
 }
 
 int make_memfd(const void* who, std::uint64_t bytes, unique_fd& out)
@@ -82,21 +215,23 @@ int make_memfd(const void* who, std::uint64_t bytes, unique_fd& out)
     return 0;
 }
 
-int buffer_register(spanker_buffer* b, const void* who)
+int buffer_register(const spanker_buffer& b, const void* who, bus& link, const std::string& path,
+                    std::uint32_t& handle)
 {
-    spanker_session* s = b->session;
     message_ptr reply;
-    const int r = s->link->call(
-        who, s->path, "Session", "RegisterBuffer",
+    const int r = link.call(
+        who, path, "Session", "RegisterBuffer",
         [&](sd_bus_message* m) {
-            return sd_bus_message_append(m, "httsa{sv}", b->memfd.get(), b->offset, b->mapped,
-                                         access_text(b->access), 0);
+            return sd_bus_message_append(m, "httsa{sv}", b.memfd.get(), b.offset, b.mapped,
+                                         access_text(b.access), 0);
         },
         reply);
     if (r < 0)
         return r;
-    return sd_bus_message_read(reply.get(), "t", &b->handle) < 0 ? malformed(who, "RegisterBuffer")
-                                                                 : 0;
+    std::uint64_t number = 0;
+    if (sd_bus_message_read(reply.get(), "t", &number) < 0)
+        return malformed(who, "RegisterBuffer");
+    return to_handle(who, number, "RegisterBuffer", handle);
 }
 
 }  // namespace spanker::lib
@@ -112,95 +247,43 @@ spanker_buffer::~spanker_buffer()
 int spanker_buffer_create(spanker_session* session, std::uint64_t bytes, spanker_access access,
                           spanker_buffer** out)
 {
-    if (access_text(access) == nullptr)
-        return fail(session, SPANKER_KIND_INVALID, "access is none of SPANKER_ACCESS_*");
-    if (const int r = session_ensure(session, session); r < 0)
-        return r;
-    auto buffer = std::make_unique<spanker_buffer>();
-    buffer->session = session;
-    buffer->bytes = bytes;
-    buffer->access = access;
-    if (const int r = make_memfd(session, bytes, buffer->memfd); r < 0)
-        return r;
-    buffer->mapped = whole_pages(bytes);
-    return adopt(session, std::move(buffer), PROT_READ | PROT_WRITE, out);
+    if (session == nullptr || out == nullptr)
+        return fail_null(session, session == nullptr ? "session" : "out");
+    return guarded(session, [&] { return create(session, bytes, access, out); });
 }
 
 int spanker_buffer_import(spanker_session* session, int memfd, std::uint64_t offset,
                           std::uint64_t bytes, spanker_access access, spanker_buffer** out)
 {
-    if (access_text(access) == nullptr)
-        return fail(session, SPANKER_KIND_INVALID, "access is none of SPANKER_ACCESS_*");
-    if (bytes == 0 || offset % whole_pages(1) != 0)
-        return fail(
-            session, SPANKER_KIND_INVALID,
-            fmt::format("offset {} must be a multiple of the page size and bytes {} positive",
-                        offset, bytes));
-    if (const int r = session_ensure(session, session); r < 0)
-        return r;
-    auto buffer = std::make_unique<spanker_buffer>();
-    buffer->session = session;
-    buffer->memfd = unique_fd(fcntl(memfd, F_DUPFD_CLOEXEC, 3));
-    if (!buffer->memfd)
-        return fail_system(session, "cannot duplicate the file descriptor");
-    buffer->offset = offset;
-    buffer->bytes = bytes;
-    buffer->mapped = whole_pages(bytes);
-    buffer->access = access;
-    const int seals = fcntl(memfd, F_GET_SEALS);
-    const bool frozen = seals >= 0 && (seals & F_SEAL_WRITE) != 0;
-    return adopt(session, std::move(buffer), frozen ? PROT_READ : PROT_READ | PROT_WRITE, out);
+    if (session == nullptr || out == nullptr)
+        return fail_null(session, session == nullptr ? "session" : "out");
+    return guarded(session, [&] { return import_memfd(session, memfd, offset, bytes, access, out); });
 }
 
 void* spanker_buffer_data(const spanker_buffer* buffer)
 {
-    return buffer->data;
+    return buffer != nullptr ? buffer->data : nullptr;
 }
 
 std::uint64_t spanker_buffer_bytes(const spanker_buffer* buffer)
 {
-    return buffer->bytes;
+    return buffer != nullptr ? buffer->bytes : 0;
 }
 
-int spanker_buffer_seal(spanker_buffer* b)
+int spanker_buffer_seal(spanker_buffer* buffer)
 {
-    spanker_session* s = b->session;
-    const std::lock_guard lock(s->objects);
-    // The daemon's own mapping of a writable registration would keep the seal out.
-    message_ptr reply;
-    if (const int r = s->link->call(
-            s, s->path, "Session", "UnregisterBuffer",
-            [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", b->handle); }, reply);
-        r < 0)
-        return r;
-    munmap(b->data, b->mapped);
-    b->data = nullptr;
-    const int sealed = fcntl(b->memfd.get(), F_ADD_SEALS, F_SEAL_WRITE) < 0
-                           ? fail_system(s, "cannot add F_SEAL_WRITE (is it mapped elsewhere?)")
-                           : 0;
-    if (sealed == 0)
-        b->access = SPANKER_ACCESS_READ;
-    if (const int r = map(s, *b, sealed == 0 ? PROT_READ : PROT_READ | PROT_WRITE); r < 0)
-        return r;
-    if (const int r = buffer_register(b, s); r < 0)
-        return r;
-    return sealed;
+    if (buffer == nullptr)
+        return fail_null(nullptr, "buffer");
+    return guarded(buffer->session, [&] { return seal(buffer); });
 }
 
 void spanker_buffer_free(spanker_buffer* buffer)
 {
     if (buffer == nullptr)
         return;
-    spanker_session* s = buffer->session;
-    {
-        const std::lock_guard lock(s->objects);
-        s->buffers.erase(buffer);
-        // With work in flight the daemon keeps its own mapping until the session ends.
-        message_ptr reply;
-        static_cast<void>(s->link->call(
-            s, s->path, "Session", "UnregisterBuffer",
-            [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", buffer->handle); },
-            reply));
-    }
+    guarded(buffer->session, [&] {
+        free_buffer(buffer);
+        return 0;
+    });
     delete buffer;
 }

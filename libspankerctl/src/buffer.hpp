@@ -13,16 +13,20 @@ struct spanker_buffer {
     std::uint64_t mapped = 0;  // whole pages
     spanker_access access = SPANKER_ACCESS_READ_WRITE;
     void* data = nullptr;
-    std::uint64_t handle = 0;  // the daemon's
+    std::atomic<std::uint32_t> handle = 0;  // the daemon's, of the session's generation
     ~spanker_buffer();
 };
 
 namespace spanker::lib {
 
-// Registers (again) at the daemon; the caller holds session->objects or owns the session alone.
-int buffer_register(spanker_buffer* buffer, const void* who);
+// Registers at the session `path` behind `link`. The caller holds session->objects.
+int buffer_register(const spanker_buffer& buffer, const void* who, bus& link,
+                    const std::string& path, std::uint32_t& handle);
 // A memfd of so many bytes, sealed as operands must be. Its size is whole pages.
 int make_memfd(const void* who, std::uint64_t bytes, unique_fd& out);
+// Rounded up; saturates at the last whole page below 2^64.
 std::uint64_t whole_pages(std::uint64_t bytes);
+// A handle as ring entries carry it; 0 stands for none.
+int to_handle(const void* who, std::uint64_t from_daemon, const char* method, std::uint32_t& out);
 
 }  // namespace spanker::lib

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace spanker::lib {
 namespace {
@@ -13,33 +15,47 @@ struct bus_error {
     ~bus_error() { sd_bus_error_free(&e); }
 };
 
-bool daemon_is_away(spanker_kind kind)
+// sd-bus reports its own failures in the same struct as the peer's: these are its own.
+bool failed_here(const sd_bus_error& e)
 {
-    return kind == SPANKER_KIND_NO_DAEMON;
+    static constexpr std::string_view own[] = {"org.freedesktop.DBus.Error.Timeout",
+                                               "org.freedesktop.DBus.Error.Disconnected"};
+    return e.name == nullptr || std::string_view(e.name).starts_with("System.Error.") ||
+           std::find(std::begin(own), std::end(own), e.name) != std::end(own);
 }
 
-int fail_call(const void* who, const sd_bus_error& e, int r, const std::string& what)
+spanker_error own_error(int r, const std::string& what)
 {
-    if (e.name == nullptr) {
-        if (r == -ETIMEDOUT)
-            return fail(who, SPANKER_KIND_TIMEOUT,
-                        fmt::format("{}: spankerd did not answer in time", what));
-        if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
-            return fail(who, SPANKER_KIND_DAEMON_RESTARTED,
-                        fmt::format("{}: the connection to the bus broke", what));
-        return fail(who, make_error_errno(r, fmt::format("{}: {}", what, std::strerror(-r))));
+    switch (-r) {
+    case ETIMEDOUT: {
+        spanker_error error = make_error(
+            SPANKER_KIND_TIMEOUT, fmt::format("{}: spankerd did not answer in time", what));
+        std::strcpy(error.name, no_reply);
+        return error;
     }
+    case ECONNRESET:
+    case ENOTCONN:
+    case EPIPE:
+        return make_error(SPANKER_KIND_DAEMON_RESTARTED,
+                          fmt::format("{}: the connection to the bus broke; call again", what));
+    default:
+        return make_error_errno(r, fmt::format("{}: {}", what, std::strerror(-r)));
+    }
+}
+
+spanker_error peer_error(const sd_bus_error& e, const std::string& what)
+{
+    const std::string_view text = e.message != nullptr ? e.message : "";
     const spanker_kind kind = kind_of_name(e.name);
-    spanker_error error = {};
-    if (daemon_is_away(kind))
-        error = make_error(kind, "spankerd is not running and could not be started: see "
-                                 "`systemctl status spankerd`, or start it by hand");
-    else
-        error = make_error(
-            kind, e.message != nullptr && *e.message != '\0' ? e.message : spanker_kind_text(kind));
+    if (std::string_view(e.name).ends_with(".NoReply"))  // the bus says why it will not come
+        return own_error(text.find("disconnected") != text.npos ? -ECONNRESET : -ETIMEDOUT, what);
+    if (kind == SPANKER_KIND_NO_DAEMON)
+        return make_error(kind, "spankerd is not running and could not be started: see "
+                                "`systemctl status spankerd`, or start it by hand");
+    spanker_error error = make_error(kind, text.empty() ? spanker_kind_text(kind) : text);
     if (kind == SPANKER_KIND_REMOTE)  // keep the name that we do not know
         fmt::format_to_n(error.name, sizeof error.name - 1, "{}", e.name).out[0] = '\0';
-    return fail(who, error);
+    return error;
 }
 
 int connect_to(const std::string& address, sd_bus** out)
@@ -81,20 +97,29 @@ int malformed(const void* who, const char* what)
 }
 
 int bus::open(const void* who, const std::string& address, std::uint64_t timeout_ns,
-              std::unique_ptr<bus>& out)
+              std::shared_ptr<bus>& out)
 {
-    sd_bus* connection = nullptr;
-    const int r = connect_to(address, &connection);
-    if (r < 0)
-        return fail(who, SPANKER_KIND_NO_DAEMON,
-                    fmt::format("no bus at '{}': {}", address, std::strerror(-r)));
-    out.reset(new bus(connection, timeout_ns));
+    std::shared_ptr<bus> made(new bus(address, timeout_ns));
+    if (const int r = made->connect(who); r < 0)
+        return r;
+    out = std::move(made);
     return 0;
 }
 
 bus::~bus()
 {
     sd_bus_flush_close_unref(connection_);
+}
+
+int bus::connect(const void* who)
+{
+    if (connection_ != nullptr && sd_bus_is_open(connection_) > 0)
+        return 0;
+    connection_ = sd_bus_flush_close_unref(connection_);
+    const int r = connect_to(address_, &connection_);
+    return r >= 0 ? 0
+                  : fail(who, SPANKER_KIND_NO_DAEMON,
+                         fmt::format("no bus at '{}': {}", address_, std::strerror(-r)));
 }
 
 int bus::call(const void* who, const std::string& path, const char* interface, const char* method,
@@ -109,10 +134,13 @@ int bus::call_raw(const void* who, const std::string& path, const char* interfac
                   std::uint64_t timeout_ns)
 {
     const std::lock_guard lock(mutex_);
+    if (const int r = connect(who); r < 0)
+        return r;
     sd_bus_message* request = nullptr;
     int r = sd_bus_message_new_method_call(connection_, &request, service, path.c_str(), interface,
                                            method);
-    const message_ptr owned(request);
+    const std::unique_ptr<sd_bus_message, sd_bus_message* (*)(sd_bus_message*)> owned(
+        request, sd_bus_message_unref);
     if (r >= 0 && append)
         r = append(request);
     if (r < 0)
@@ -121,10 +149,11 @@ int bus::call_raw(const void* who, const std::string& path, const char* interfac
     bus_error error;
     sd_bus_message* answer = nullptr;
     const std::uint64_t limit = timeout_ns != 0 ? timeout_ns : timeout_ns_;
-    r = sd_bus_call(connection_, request, limit / 1000, &error.e, &answer);
+    r = sd_bus_call(connection_, request, std::max<std::uint64_t>(limit / 1000, 1), &error.e,
+                    &answer);
     if (r < 0)
-        return fail_call(who, error.e, r, method);
-    reply.reset(answer);
+        return fail(who, failed_here(error.e) ? own_error(r, method) : peer_error(error.e, method));
+    reply = message_ptr(answer, {&mutex_});  // it was empty: else this would lock twice
     return 0;
 }
 

@@ -4,7 +4,7 @@
 //
 // Any thread may call; calls on one `bus` go one after the other (each session has
 // its own, so a slow call of one delays no other). A failed call is recorded as the
-// last error of `who`.
+// last error of `who`. Replies must go before the bus they came from.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -21,16 +21,27 @@ namespace spanker::lib {
 inline constexpr const char* service = "org.popsolutions.Spanker1";
 inline constexpr const char* root_path = "/org/popsolutions/Spanker1";
 
+// A message counts as a reference to its bus, and sd-bus counts without locks: replies are
+// given back under the mutex of the bus.
 struct message_unref {
-    void operator()(sd_bus_message* m) const { sd_bus_message_unref(m); }
+    std::mutex* mutex = nullptr;
+    void operator()(sd_bus_message* m) const
+    {
+        const std::lock_guard lock(*mutex);
+        sd_bus_message_unref(m);
+    }
 };
 using message_ptr = std::unique_ptr<sd_bus_message, message_unref>;
+
+// The name of errors that say nobody answered, unlike a time-out that spankerd reports itself.
+inline constexpr const char* no_reply = "NoReply";
 
 class bus final {
 public:
     // address: "system", "session" or a D-Bus address. 0 or negative errno, recorded for `who`.
+    // A connection that broke is made again by the next call.
     static int open(const void* who, const std::string& address, std::uint64_t timeout_ns,
-                    std::unique_ptr<bus>& out);
+                    std::shared_ptr<bus>& out);
     ~bus();
     bus(const bus&) = delete;
     bus& operator=(const bus&) = delete;
@@ -49,13 +60,15 @@ public:
                  std::uint64_t timeout_ns = 0);
 
 private:
-    explicit bus(sd_bus* connection, std::uint64_t timeout_ns)
-        : connection_(connection), timeout_ns_(timeout_ns)
+    bus(std::string address, std::uint64_t timeout_ns)
+        : address_(std::move(address)), timeout_ns_(timeout_ns)
     {}
+    int connect(const void* who);  // if it is not; under mutex_
 
     std::mutex mutex_;  // sd_bus is not thread safe
-    sd_bus* const connection_;
+    const std::string address_;
     const std::uint64_t timeout_ns_;
+    sd_bus* connection_ = nullptr;
 };
 
 std::string interface_name(const char* short_name);

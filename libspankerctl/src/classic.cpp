@@ -83,12 +83,12 @@ int check(spanker_session* s, problem& p, std::uint64_t a_bytes, std::uint64_t b
 // The session's first card alone: one replica, one trace.
 int single_card(spanker_session* s, spanker_session*& out)
 {
+    if (s->cards.size() == 1) {
+        out = s;
+        return 0;
+    }
     const std::lock_guard lock(s->objects);
     if (!s->single) {
-        if (s->cards.size() == 1) {
-            out = s;
-            return 0;
-        }
         spanker_session_options options = {};
         options.size = sizeof options;
         options.cards = s->cards.data();
@@ -149,31 +149,51 @@ int multiply(spanker_session* s, const problem& p, const void* a, const void* b,
     return 0;
 }
 
+// Typed details: TopologyMismatch{have, need} in ranks, ShapeMismatch{have} in elements.
 int check_ranks(spanker_session* s, std::uint32_t rank_count, std::uint64_t count,
                 std::uint64_t& bytes)
 {
-    if (rank_count != s->cards.size())
-        return fail(
-            s, SPANKER_KIND_TOPOLOGY_MISMATCH,
+    if (rank_count != s->cards.size()) {
+        spanker_error error = make_error(
+            SPANKER_KIND_TOPOLOGY_MISMATCH,
             fmt::format("{} ranks given, the session has {} cards", rank_count, s->cards.size()));
+        error.have = rank_count;
+        error.need = s->cards.size();
+        return fail(s, error);
+    }
     if (__builtin_mul_overflow(count, std::uint64_t{sizeof(float)} * rank_count * rank_count,
-                               &bytes))
-        return fail(s, SPANKER_KIND_SHAPE_MISMATCH,
-                    fmt::format("{} elements per rank overflow", count));
+                               &bytes)) {
+        spanker_error error = make_error(SPANKER_KIND_SHAPE_MISMATCH,
+                                         fmt::format("{} elements per rank overflow 64 bits in "
+                                                     "all",
+                                                     count));
+        error.have = count;
+        return fail(s, error);
+    }
     return 0;
 }
 
-}  // namespace
-
-int spanker_matmul_q4_k(spanker_session* session, const void* a, std::uint64_t a_bytes,
-                        const void* b, std::uint64_t b_bytes, void* out, std::uint64_t out_bytes,
-                        std::uint64_t m, std::uint64_t k, std::uint64_t n)
+template <typename Pointer>
+int check_pointers(spanker_session* s, const char* name, const Pointer* each, std::uint32_t count)
 {
-    problem p = {.m = m, .k = k, .n = n, .a_bytes = 0, .b_bytes = 0, .out_bytes = 0};
+    if (each == nullptr)
+        return fail_null(s, name);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (each[i] == nullptr)
+            return fail(s, SPANKER_KIND_INVALID, fmt::format("{}[{}] is NULL", name, i));
+    }
+    return 0;
+}
+
+int matmul_q4_k(spanker_session* session, const void* a, std::uint64_t a_bytes, const void* b,
+                std::uint64_t b_bytes, void* out, std::uint64_t out_bytes, problem p)
+{
     if (const int r = check(session, p, a_bytes, b_bytes, out_bytes); r < 0)
         return r;
-    if (m == 0 || n == 0)
+    if (p.m == 0 || p.n == 0)
         return 0;
+    if (a == nullptr || b == nullptr || out == nullptr)
+        return fail_null(session, a == nullptr ? "a" : b == nullptr ? "b" : "out");
     spanker_session* single = nullptr;
     if (const int r = single_card(session, single); r < 0)
         return r;
@@ -181,14 +201,18 @@ int spanker_matmul_q4_k(spanker_session* session, const void* a, std::uint64_t a
     return r < 0 && single != session ? fail_as(session, single) : r;
 }
 
-int spanker_all_reduce_f32(spanker_session* session, float* const* ranks, std::uint32_t rank_count,
-                           std::uint64_t count)
+int all_reduce_f32(spanker_session* session, float* const* ranks, std::uint32_t rank_count,
+                   std::uint64_t count, spanker_reduce reduce)
 {
     std::uint64_t unused = 0;
+    if (reduce > SPANKER_AVG)
+        return fail(session, SPANKER_KIND_INVALID, "reduce is none of the known ones");
     if (const int r = check_ranks(session, rank_count, count, unused); r < 0)
         return r;
     if (count == 0)
         return 0;
+    if (const int r = check_pointers(session, "ranks", ranks, rank_count); r < 0)
+        return r;
     const std::uint64_t bytes = count * sizeof(float);
     buffer_ptr host;
     if (const int r = make_buffer(session, bytes * rank_count, SPANKER_ACCESS_READ_WRITE, host);
@@ -198,23 +222,31 @@ int spanker_all_reduce_f32(spanker_session* session, float* const* ranks, std::u
     for (std::uint32_t i = 0; i < rank_count; ++i)
         std::memcpy(memory + i * bytes, ranks[i], bytes);
     const spanker_operand_ref both = {host.get(), nullptr, 0};
-    if (const int r = spanker_all_reduce(session, both, both, count, SPANKER_F32, SPANKER_SUM,
-                                         nullptr, nullptr);
+    if (const int r = spanker_all_reduce(session, both, both, count, SPANKER_F32,
+                                         reduce == SPANKER_AVG ? SPANKER_SUM : reduce, nullptr,
+                                         nullptr);
         r < 0)
         return r;
-    for (std::uint32_t i = 0; i < rank_count; ++i)
+    for (std::uint32_t i = 0; i < rank_count; ++i) {
         std::memcpy(ranks[i], memory + i * bytes, bytes);
+        for (std::uint64_t e = 0; reduce == SPANKER_AVG && e < count; ++e)
+            ranks[i][e] /= static_cast<float>(rank_count);
+    }
     return 0;
 }
 
-int spanker_all_gather_f32(spanker_session* session, const float* const* ranks, float* const* out,
-                           std::uint32_t rank_count, std::uint64_t count)
+int all_gather_f32(spanker_session* session, const float* const* ranks, float* const* out,
+                   std::uint32_t rank_count, std::uint64_t count)
 {
     std::uint64_t out_bytes = 0;
     if (const int r = check_ranks(session, rank_count, count, out_bytes); r < 0)
         return r;
     if (count == 0)
         return 0;
+    if (const int r = check_pointers(session, "ranks", ranks, rank_count); r < 0)
+        return r;
+    if (const int r = check_pointers(session, "out", out, rank_count); r < 0)
+        return r;
     const std::uint64_t bytes = count * sizeof(float);
     buffer_ptr from, to;
     int r = 0;
@@ -230,4 +262,35 @@ int spanker_all_gather_f32(spanker_session* session, const float* const* ranks, 
         std::memcpy(out[i], static_cast<const char*>(to->data) + i * bytes * rank_count,
                     bytes * rank_count);
     return 0;
+}
+
+}  // namespace
+
+int spanker_matmul_q4_k(spanker_session* session, const void* a, std::uint64_t a_bytes,
+                        const void* b, std::uint64_t b_bytes, void* out, std::uint64_t out_bytes,
+                        std::uint64_t m, std::uint64_t k, std::uint64_t n)
+{
+    if (session == nullptr)
+        return fail_null(nullptr, "session");
+    return guarded(session, [&] {
+        return matmul_q4_k(session, a, a_bytes, b, b_bytes, out, out_bytes,
+                           {.m = m, .k = k, .n = n, .a_bytes = 0, .b_bytes = 0, .out_bytes = 0});
+    });
+}
+
+int spanker_all_reduce_f32(spanker_session* session, float* const* ranks, std::uint32_t rank_count,
+                           std::uint64_t count, spanker_reduce reduce)
+{
+    if (session == nullptr)
+        return fail_null(nullptr, "session");
+    return guarded(session,
+                   [&] { return all_reduce_f32(session, ranks, rank_count, count, reduce); });
+}
+
+int spanker_all_gather_f32(spanker_session* session, const float* const* ranks, float* const* out,
+                           std::uint32_t rank_count, std::uint64_t count)
+{
+    if (session == nullptr)
+        return fail_null(nullptr, "session");
+    return guarded(session, [&] { return all_gather_f32(session, ranks, out, rank_count, count); });
 }

@@ -34,7 +34,9 @@ int read_options(const void* who, const char* name, const void* options, void* k
 
 using namespace spanker::lib;
 
-int spanker_connect(const spanker_connect_options* options, spanker_connection** out)
+namespace {
+
+int connect(const spanker_connect_options* options, spanker_connection** out)
 {
     spanker_connect_options known = {};
     if (const int r = read_options(nullptr, "spanker_connect_options", options, known); r < 0)
@@ -49,12 +51,23 @@ int spanker_connect(const spanker_connect_options* options, spanker_connection**
             bus::open(nullptr, connection->address, connection->timeout_ns, connection->link);
         r < 0)
         return r;
-    // The name has an owner, or the bus can start one: ask now, so that a missing daemon is said here.
+    // The name has an owner, or the bus can start one: ask now, so that a missing daemon is said
+    // here.
     message_ptr reply;
     if (const int r = connection->link->get_all(nullptr, root_path, "Manager", reply); r < 0)
         return r;
+    reply.reset();  // before the bus it came from
     *out = connection.release();
     return 0;
+}
+
+}  // namespace
+
+int spanker_connect(const spanker_connect_options* options, spanker_connection** out)
+{
+    if (out == nullptr)
+        return fail_null(nullptr, "out");
+    return guarded(nullptr, [&] { return connect(options, out); });
 }
 
 void spanker_disconnect(spanker_connection* connection)

@@ -12,7 +12,7 @@
 struct spanker_connection {
     std::string address;
     std::uint64_t timeout_ns = 0;
-    std::unique_ptr<spanker::lib::bus> link;
+    std::shared_ptr<spanker::lib::bus> link;
 };
 
 namespace spanker::lib {

@@ -6,35 +6,45 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 
 namespace spanker::lib {
 namespace {
 
 struct slot {
     const void* handle = nullptr;
-    bool used = false;
+    std::uint64_t used = 0;  // when it failed last, counted in failures; 0: never
     spanker_error error = {};
 };
 
-// The most recently failed handle stands first.
 thread_local std::array<slot, 16> slots;
+thread_local std::uint64_t failures = 0;
 
+// The handle's own slot, else the one that failed longest ago. Slots do not move, so what
+// spanker_last_error() returned for one handle survives failures of others.
 slot& slot_of(const void* handle)
 {
-    auto found = std::find_if(slots.begin(), slots.end(),
-                              [&](const slot& s) { return s.used && s.handle == handle; });
-    if (found == slots.end())
-        found = slots.end() - 1;
-    std::rotate(slots.begin(), found, found + 1);
-    slots.front().handle = handle;
-    slots.front().used = true;
-    return slots.front();
+    slot* oldest = slots.data();
+    for (auto& s : slots) {
+        if (s.used != 0 && s.handle == handle)
+            return s;
+        if (s.used < oldest->used)
+            oldest = &s;
+    }
+    oldest->handle = handle;
+    return *oldest;
 }
 
+// Cuts between characters, not inside one.
 void copy_text(char* to, std::size_t size, std::string_view from)
 {
-    const std::size_t n = std::min(size - 1, from.size());
+    std::size_t n = std::min(size - 1, from.size());
+    while (n < from.size() && n > 0 && (static_cast<unsigned char>(from[n]) & 0xc0) == 0x80)
+        --n;
     std::memcpy(to, from.data(), n);
     to[n] = '\0';
 }
@@ -83,11 +93,14 @@ spanker_kind kind_of_name(std::string_view dbus_name)
         {"Disconnected", SPANKER_KIND_DAEMON_RESTARTED},
         {"LimitsExceeded", SPANKER_KIND_QUOTA},
         {"TimedOut", SPANKER_KIND_TIMEOUT},
-        {"ChildExited", SPANKER_KIND_NO_DAEMON},
-        {"ChildSignaled", SPANKER_KIND_NO_DAEMON},
-        {"ExecFailed", SPANKER_KIND_NO_DAEMON},
         {"InteractiveAuthorizationRequired", SPANKER_KIND_DENIED},
+        {"AuthFailed", SPANKER_KIND_DENIED},
     };
+    for (const std::string_view starter :
+         {"org.freedesktop.DBus.Error.Spawn.", "org.freedesktop.systemd1."}) {
+        if (dbus_name.starts_with(starter))
+            return SPANKER_KIND_NO_DAEMON;  // the bus tried to start it
+    }
     const std::string_view last = dbus_name.substr(dbus_name.rfind('.') + 1);
     for (const auto kind : table) {
         if (kind != SPANKER_ERR_NONE && last == spanker_error_name(kind))
@@ -100,7 +113,7 @@ spanker_kind kind_of_name(std::string_view dbus_name)
     return SPANKER_KIND_REMOTE;
 }
 
-spanker_error make_error(spanker_kind kind, std::string_view message)
+spanker_error make_error(spanker_kind kind, std::string_view message) noexcept
 {
     spanker_error error = {};
     error.negative_errno = -kind_errno(kind);
@@ -112,27 +125,57 @@ spanker_error make_error(spanker_kind kind, std::string_view message)
     return error;
 }
 
-spanker_error make_error_errno(int err, std::string_view message)
+spanker_error make_error_errno(int err, std::string_view message) noexcept
 {
-    spanker_error error = make_error(to_kind(spanker_errno_kind(err)), message);
-    error.negative_errno = err < 0 ? err : -err;
+    const int number = err < 0 ? -err : err;
+    // From the system EBADF says that no file is open there, not which seals it lacks.
+    spanker_error error = make_error(
+        number == EBADF ? SPANKER_KIND_INVALID : to_kind(spanker_errno_kind(number)), message);
+    error.negative_errno = -number;
     return error;
 }
 
-int fail(const void* handle, const spanker_error& error)
+int fail(const void* handle, const spanker_error& error) noexcept
 {
-    slot_of(handle).error = error;
-    return error.negative_errno;
+    const spanker_error copy = error;  // it may stand in a slot
+    slot& s = slot_of(handle);
+    s.used = ++failures;
+    s.error = copy;
+    return copy.negative_errno;
 }
 
-int fail(const void* handle, spanker_kind kind, std::string_view message)
+int fail(const void* handle, spanker_kind kind, std::string_view message) noexcept
 {
     return fail(handle, make_error(kind, message));
 }
 
-int fail_as(const void* handle, const void* source)
+int fail_null(const void* handle, const char* argument) noexcept
+{
+    char text[96];
+    std::snprintf(text, sizeof text, "%s is NULL", argument);
+    return fail(handle, SPANKER_KIND_INVALID, text);
+}
+
+int fail_as(const void* handle, const void* source) noexcept
 {
     return fail(handle, *spanker_last_error(source));
+}
+
+int fail_thrown(const void* handle, std::exception_ptr thrown) noexcept
+{
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+        return fail(handle, SPANKER_KIND_NO_MEMORY, "this process is out of memory");
+    } catch (const std::length_error&) {
+        return fail(handle, SPANKER_KIND_NO_MEMORY, "this process cannot hold so much");
+    } catch (const std::system_error& e) {
+        return fail(handle, make_error_errno(e.code().value(), e.what()));
+    } catch (const std::exception& e) {
+        return fail(handle, SPANKER_KIND_CARD_FAILED, e.what());
+    } catch (...) {
+        return fail(handle, SPANKER_KIND_CARD_FAILED, "an unknown exception was thrown");
+    }
 }
 
 }  // namespace spanker::lib
@@ -143,7 +186,7 @@ const spanker_error* spanker_last_error(const void* handle)
 {
     static const spanker_error none = {};
     for (const auto& s : slots) {
-        if (s.used && s.handle == handle)
+        if (s.used != 0 && s.handle == handle)
             return &s.error;
     }
     return &none;

@@ -1,47 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking: daemon, cards, topology, links, telemetry, counters, traces. Each function
-// is one bus call (cards: one per card) and fills plain structs.
+// Looking: the daemon and its cards. Each function is one bus call (enumerate: one more per card) and
+// fills plain structs.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
-#include <vector>
 
-#include "connection.hpp"
+#include "look_read.hpp"
 
-using namespace spanker::lib;
-
+namespace spanker::lib {
 namespace {
-
-template <std::size_t N>
-void copy_text(char (&to)[N], const char* from)
-{
-    const std::size_t n = std::min(N - 1, std::strlen(from));
-    std::memcpy(to, from, n);
-    to[n] = '\0';
-}
-
-// One a{sv} member to store: where, and by which D-Bus type.
-template <typename T>
-int read_basic(sd_bus_message* m, char type, T& to)
-{
-    const int r = sd_bus_message_read_basic(m, type, &to);
-    return r < 0 ? r : 1;
-}
-
-template <std::size_t N>
-int read_text(sd_bus_message* m, char (&to)[N])
-{
-    const char* text = nullptr;
-    const int r = sd_bus_message_read_basic(m, 's', &text);
-    if (r < 0)
-        return r;
-    copy_text(to, text);
-    return 1;
-}
 
 struct state_name {
     std::string_view name;
@@ -59,21 +27,6 @@ spanker_card_state_t to_state(std::string_view name)
     const auto* found = std::find_if(std::begin(state_names), std::end(state_names),
                                      [&](const state_name& s) { return s.name == name; });
     return found == std::end(state_names) ? SPANKER_STATE_FAILED : found->state;
-}
-
-std::string card_path(std::uint32_t card)
-{
-    return fmt::format("{}/cards/{}", root_path, card);
-}
-
-// "0.1-1.0" -> ".../links/0_1__1_0"; empty when it is no link name.
-std::string link_path(const char* name)
-{
-    unsigned a = 0, p = 0, b = 0, q = 0;
-    char rest = 0;
-    if (name == nullptr || std::sscanf(name, "%u.%u-%u.%u%c", &a, &p, &b, &q, &rest) != 4)
-        return {};
-    return fmt::format("{}/links/{}_{}__{}_{}", root_path, a, p, b, q);
 }
 
 int read_capabilities(sd_bus_message* m, spanker_card_info& card)
@@ -176,30 +129,23 @@ int read_topology_cards(sd_bus_message* m, std::vector<spanker_card_info>& cards
     return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-int get_topology(spanker_connection* c, message_ptr& reply, spanker_fabric_info& fabric,
-                 std::vector<spanker_card_info>& cards)
+}  // namespace
+
+std::string card_path(std::uint32_t card)
 {
-    if (const int r = c->link->call(c, root_path, "Manager", "GetTopology", {}, reply); r < 0)
+    return fmt::format("{}/cards/{}", root_path, card);
+}
+
+int get_topology(spanker_connection* c, const void* who, message_ptr& reply,
+                 spanker_fabric_info& fabric, std::vector<spanker_card_info>& cards)
+{
+    if (const int r = c->link->call(who, root_path, "Manager", "GetTopology", {}, reply); r < 0)
         return r;
     const char* kind = nullptr;
     if (sd_bus_message_read(reply.get(), "ts", &fabric.generation, &kind) < 0)
-        return malformed(c, "GetTopology");
+        return malformed(who, "GetTopology");
     copy_text(fabric.kind, kind);
-    return read_topology_cards(reply.get(), cards) < 0 ? malformed(c, "GetTopology") : 0;
-}
-
-int read_link_details(spanker_connection* c, spanker_link_info& link)
-{
-    message_ptr reply;
-    if (const int r = c->link->get_all(c, link_path(link.name), "Link", reply); r < 0)
-        return r;
-    const int r = for_each_option(reply.get(), [&](const char* key, const char*) {
-        const std::string_view k = key;
-        if (k == "WidthMax")
-            return read_basic(reply.get(), 'u', link.width_max);
-        return k == "Reason" ? read_text(reply.get(), link.reason) : 0;
-    });
-    return r < 0 ? malformed(c, "Link") : 0;
+    return read_topology_cards(reply.get(), cards) < 0 ? malformed(who, "GetTopology") : 0;
 }
 
 int read_counters(spanker_connection* c, sd_bus_message* m, spanker_counter* counters,
@@ -222,16 +168,7 @@ int read_counters(spanker_connection* c, sd_bus_message* m, spanker_counter* cou
     return 0;
 }
 
-int not_a_link(spanker_connection* c, const char* name)
-{
-    return fail(c, SPANKER_KIND_INVALID,
-                fmt::format("'{}' is no link name; write it as CARD.PORT-CARD.PORT, e.g. 0.1-1.0",
-                            name == nullptr ? "" : name));
-}
-
-}  // namespace
-
-int spanker_daemon(spanker_connection* c, spanker_daemon_info* out)
+int get_daemon(spanker_connection* c, spanker_daemon_info* out)
 {
     *out = {};
     message_ptr reply;
@@ -263,14 +200,19 @@ int spanker_daemon(spanker_connection* c, spanker_daemon_info* out)
     return r < 0 ? malformed(c, "Manager") : 0;
 }
 
-int spanker_enumerate(spanker_connection* c, spanker_card_info* cards, std::size_t max,
-                      std::size_t* count)
+}  // namespace spanker::lib
+
+using namespace spanker::lib;
+
+namespace {
+
+int enumerate(spanker_connection* c, spanker_card_info* cards, std::size_t max, std::size_t* count)
 {
     *count = 0;
     message_ptr reply;
     spanker_fabric_info fabric = {};
     std::vector<spanker_card_info> found;
-    if (const int r = get_topology(c, reply, fabric, found); r < 0)
+    if (const int r = get_topology(c, c, reply, fabric, found); r < 0)
         return r;
     for (std::size_t i = 0; i < found.size(); ++i) {
         // A card may vanish between the two calls; it is reported as lost, not hidden.
@@ -292,48 +234,7 @@ int spanker_enumerate(spanker_connection* c, spanker_card_info* cards, std::size
     return 0;
 }
 
-int spanker_topology(spanker_connection* c, spanker_fabric_info* fabric, spanker_link_info* links,
-                     std::size_t max, std::size_t* count)
-{
-    *fabric = {};
-    *count = 0;
-    message_ptr reply;
-    std::vector<spanker_card_info> cards;
-    if (const int r = get_topology(c, reply, *fabric, cards); r < 0)
-        return r;
-    sd_bus_message* m = reply.get();
-    int r = sd_bus_message_enter_container(m, 'a', "(uuuusut)");
-    std::vector<spanker_link_info> found;
-    while (r >= 0) {
-        spanker_link_info link = {};
-        const char* state = nullptr;
-        r = sd_bus_message_read(m, "(uuuusut)", &link.card_a, &link.port_a, &link.card_b,
-                                &link.port_b, &state, &link.width, &link.bytes_per_s);
-        if (r <= 0)
-            break;
-        copy_text(link.state, state);
-        copy_text(
-            link.name,
-            fmt::format("{}.{}-{}.{}", link.card_a, link.port_a, link.card_b, link.port_b).c_str());
-        found.push_back(link);
-    }
-    if (r < 0)
-        return malformed(c, "GetTopology");
-    for (std::size_t i = 0; i < std::min(max, found.size()); ++i) {
-        const int d = read_link_details(c, found[i]);
-        if (d < 0 && spanker_last_error(c)->kind != SPANKER_KIND_NO_OBJECT)
-            return d;
-        links[i] = found[i];
-    }
-    *count = found.size();
-    spanker_daemon_info daemon = {};
-    if (const int d = spanker_daemon(c, &daemon); d < 0)
-        return d;
-    copy_text(fabric->state, daemon.fabric_state);
-    return 0;
-}
-
-int spanker_card_telemetry(spanker_connection* c, std::uint32_t card, spanker_telemetry* out)
+int telemetry(spanker_connection* c, std::uint32_t card, spanker_telemetry* out)
 {
     *out = {};
     message_ptr reply;
@@ -381,99 +282,26 @@ int spanker_card_telemetry(spanker_connection* c, std::uint32_t card, spanker_te
     return r < 0 ? malformed(c, "GetTelemetry") : 0;
 }
 
-int spanker_card_counters(spanker_connection* c, std::uint32_t card, spanker_counter* counters,
-                          std::size_t max, std::size_t* count)
+}  // namespace
+
+int spanker_daemon(spanker_connection* c, spanker_daemon_info* out)
 {
-    *count = 0;
-    message_ptr reply;
-    if (const int r = c->link->call(c, card_path(card), "Card", "GetErrorCounters", {}, reply);
-        r < 0)
-        return r;
-    return read_counters(c, reply.get(), counters, max, count);
+    if (c == nullptr || out == nullptr)
+        return fail_null(c, c == nullptr ? "connection" : "out");
+    return guarded(c, [&] { return get_daemon(c, out); });
 }
 
-int spanker_link_counters(spanker_connection* c, const char* link, spanker_counter* counters,
-                          std::size_t max, std::size_t* count)
+int spanker_enumerate(spanker_connection* c, spanker_card_info* cards, std::size_t max,
+                      std::size_t* count)
 {
-    *count = 0;
-    const std::string path = link_path(link);
-    if (path.empty())
-        return not_a_link(c, link);
-    message_ptr reply;
-    if (const int r = c->link->call(c, path, "Link", "GetCounters", {}, reply); r < 0)
-        return r;
-    return read_counters(c, reply.get(), counters, max, count);
+    if (c == nullptr || count == nullptr || (cards == nullptr && max != 0))
+        return fail_null(c, c == nullptr ? "connection" : count == nullptr ? "count" : "cards");
+    return guarded(c, [&] { return enumerate(c, cards, max, count); });
 }
 
-int spanker_link_lanes(spanker_connection* c, const char* link, spanker_lane_info* lanes,
-                       std::size_t max, std::size_t* count)
+int spanker_card_telemetry(spanker_connection* c, std::uint32_t card, spanker_telemetry* out)
 {
-    *count = 0;
-    const std::string path = link_path(link);
-    if (path.empty())
-        return not_a_link(c, link);
-    message_ptr reply;
-    if (const int r = c->link->call(c, path, "Link", "GetLanes", {}, reply); r < 0)
-        return r;
-    sd_bus_message* m = reply.get();
-    int r = sd_bus_message_enter_container(m, 'a', "(uusu)");
-    std::size_t n = 0;
-    while (r >= 0) {
-        spanker_lane_info lane = {};
-        const char* state = nullptr;
-        r = sd_bus_message_read(m, "(uusu)", &lane.end, &lane.lane, &state, &lane.errors);
-        if (r <= 0)
-            break;
-        copy_text(lane.state, state);
-        if (n < max)
-            lanes[n] = lane;
-        ++n;
-    }
-    if (r < 0)
-        return malformed(c, "GetLanes");
-    *count = n;
-    return 0;
-}
-
-int spanker_card_trace(spanker_connection* c, std::uint32_t card, spanker_command_trace* commands,
-                       std::size_t max, std::size_t* count)
-{
-    *count = 0;
-    message_ptr reply;
-    const auto last = static_cast<std::uint32_t>(std::min<std::size_t>(max, UINT32_MAX));
-    const int called = c->link->call(
-        c, card_path(card), "Simulator", "GetTrace",
-        [&](sd_bus_message* m) { return sd_bus_message_append(m, "u", last); }, reply);
-    if (called < 0)
-        return called;
-    sd_bus_message* m = reply.get();
-    int r = sd_bus_message_enter_container(m, 'a', "(sus(uuu)ttt)");
-    std::size_t n = 0;
-    while (r >= 0) {
-        spanker_command_trace entry = {};
-        const char* opcode = nullptr;
-        const char* status = nullptr;
-        r = sd_bus_message_read(m, "(sus(uuu)ttt)", &opcode, &entry.queue, &status, &entry.dims[0],
-                                &entry.dims[1], &entry.dims[2], &entry.bytes, &entry.start_ns,
-                                &entry.end_ns);
-        if (r <= 0)
-            break;
-        copy_text(entry.opcode, opcode);
-        copy_text(entry.status, status);
-        if (n < max)
-            commands[n] = entry;
-        ++n;
-    }
-    if (r < 0)
-        return malformed(c, "GetTrace");
-    *count = n;
-    return 0;
-}
-
-int spanker_inject_fault(spanker_connection* c, std::uint32_t card, const char* fault)
-{
-    message_ptr reply;
-    return c->link->call(
-        c, card_path(card), "Simulator", "InjectFault",
-        [&](sd_bus_message* m) { return sd_bus_message_append(m, "s", fault); }, reply);
+    if (c == nullptr || out == nullptr)
+        return fail_null(c, c == nullptr ? "connection" : "out");
+    return guarded(c, [&] { return telemetry(c, card, out); });
 }

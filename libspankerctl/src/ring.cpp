@@ -11,6 +11,14 @@
 #include <bit>
 #include <cerrno>
 
+#if defined(__SANITIZE_THREAD__)
+#define SPANKER_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SPANKER_THREAD_SANITIZER 1
+#endif
+#endif
+
 namespace spanker::lib {
 namespace {
 
@@ -26,6 +34,26 @@ bool fits(const spanker_rings& h, std::uint64_t bytes)
            h.cq_entries <= 4 * SPANKER_RINGS_MAX_ENTRIES &&
            inside(h.sq_offset, h.sq_entries, sizeof(spanker_sqe)) &&
            inside(h.cq_offset, h.cq_entries, sizeof(spanker_cqe));
+}
+
+std::atomic_ref<std::uint32_t> word(std::uint32_t& w) { return std::atomic_ref<std::uint32_t>(w); }
+
+// ThreadSanitizer does not know fences; an exchange that writes back what it reads is one it does.
+void full_fence()
+{
+#ifdef SPANKER_THREAD_SANITIZER
+    static std::atomic<int> hub = 0;
+    hub.fetch_add(1, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+void ring_eventfd(const unique_fd& fd)
+{
+    const std::uint64_t one = 1;
+    // A full counter wakes as well, so a short write is no loss.
+    static_cast<void>(!::write(fd.get(), &one, sizeof one));
 }
 
 }  // namespace
@@ -85,6 +113,7 @@ int ring::open(unique_fd rings, unique_fd sq_eventfd, unique_fd cq_eventfd, uniq
     sq_eventfd_ = std::move(sq_eventfd);
     cq_eventfd_ = std::move(cq_eventfd);
     control_ = std::move(control);
+    ended_.store(false, std::memory_order_relaxed);
     return 0;
 }
 
@@ -104,12 +133,9 @@ void ring::ring_doorbell()
 {
     // The tail must be visible before `sleeping` is read; pairs with the daemon's fence between
     // its store of `sleeping` and its last look at the tail.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (word(header_->sq.sleeping).load(std::memory_order_relaxed) == 0)
-        return;
-    const std::uint64_t one = 1;
-    // A full eventfd counter wakes as well, so a short write is no loss.
-    static_cast<void>(!::write(sq_eventfd_.get(), &one, sizeof one));
+    full_fence();
+    if (word(header_->sq.sleeping).load(std::memory_order_relaxed) != 0)
+        ring_eventfd(sq_eventfd_);
 }
 
 bool ring::empty() const
@@ -130,7 +156,21 @@ bool ring::pop(spanker_cqe& entry)
 
 bool ring::is_dead() const
 {
-    return word(header_->dead).load(std::memory_order_acquire) != 0;
+    return ended_.load(std::memory_order_acquire) ||
+           word(header_->dead).load(std::memory_order_acquire) != 0;
+}
+
+bool ring::control_ended() const
+{
+    char ignored[64];  // later daemons may say things there that we need not know
+    const ssize_t n = recv(control_.get(), ignored, sizeof ignored, MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void ring::look_at_control()
+{
+    if (control_ended())
+        ended_.store(true, std::memory_order_release);
 }
 
 std::uint64_t ring::predicted_ns() const
@@ -144,7 +184,7 @@ void ring::sleep(std::uint64_t deadline_ns)
     word(header_->cq.sleeping).store(1, std::memory_order_relaxed);
     // `sleeping` must be visible before the last look; pairs with the daemon's fence between its
     // store of cq.tail and its load of `sleeping`.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
     const std::uint64_t now = monotonic_ns();
     if (empty() && !is_dead() && now < deadline_ns) {
         const std::uint64_t left = deadline_ns - now;
@@ -155,11 +195,15 @@ void ring::sleep(std::uint64_t deadline_ns)
         std::uint64_t count = 0;
         if ((fds[0].revents & POLLIN) != 0)
             static_cast<void>(!::read(cq_eventfd_.get(), &count, sizeof count));
-        // Nothing is ever sent to us on control: readable means end-of-file.
         if (fds[1].revents != 0)
-            word(header_->dead).store(1, std::memory_order_release);
+            look_at_control();
     }
     word(header_->cq.sleeping).store(0, std::memory_order_relaxed);
+}
+
+void ring::wake() const
+{
+    ring_eventfd(cq_eventfd_);
 }
 
 }  // namespace spanker::lib

@@ -2,8 +2,9 @@
 //
 // The client's side of the session rings (uapi/spanker_session.h, laws 2 and 3).
 //
-// One thread at a time pushes, one thread at a time pops; the session sees to it.
-// The daemon is trusted here: it made the memory and sealed it.
+// One thread at a time pushes, one thread at a time pops and sleeps; the session sees to it.
+// wake(), look_at_control() and is_dead() are for any thread. The daemon is trusted here: it made
+// the memory and sealed it.
 #pragma once
 
 #include <atomic>
@@ -32,19 +33,19 @@ public:
     void ring_doorbell();                 // after push(); wakes a sleeping daemon
     bool pop(spanker_cqe& entry);         // false: empty
 
-    // The daemon said that nothing will come any more, or its end of control is closed.
+    // The daemon said that nothing will come any more, or its end of control was seen closed.
     bool is_dead() const;
+    void look_at_control();  // one system call; is_dead() knows more afterwards
     std::uint64_t predicted_ns() const;
 
-    // Sleeps until a cqe may be there, the daemon is gone, or the deadline (CLOCK_MONOTONIC).
+    // Sleeps until a cqe may be there, the daemon is gone, wake(), or the deadline
+    // (CLOCK_MONOTONIC).
     void sleep(std::uint64_t deadline_ns);
+    void wake() const;  // ends the present sleep(), or the next
 
 private:
-    static std::atomic_ref<std::uint32_t> word(std::uint32_t& w)
-    {
-        return std::atomic_ref<std::uint32_t>(w);
-    }
     bool empty() const;
+    bool control_ended() const;
 
     spanker_rings* header_ = nullptr;
     std::size_t bytes_ = 0;
@@ -52,6 +53,7 @@ private:
     const spanker_cqe* cq_ = nullptr;
     std::uint32_t sq_mask_ = 0, cq_mask_ = 0;
     std::uint32_t sq_tail_ = 0, cq_head_ = 0;  // private copies, ours to write
+    std::atomic<bool> ended_ = false;
     unique_fd rings_, sq_eventfd_, cq_eventfd_, control_;
 };
 

@@ -5,13 +5,19 @@
 // Requests: a request in flight sits in a slot; its sqe's user_data is the slot and
 // the slot's generation, so a late cqe of an abandoned request finds nobody. Whoever
 // waits reaps for all: one waiter at a time holds the completion ring (`reaping`), the
-// others sleep on `wake`. If somebody asked for a request's eventfd, a thread of the
-// session waits so that it fires without a waiter.
+// others sleep on `wake`, which is rung whenever something was reaped. If somebody asked
+// for a request's eventfd, a thread of the session waits so that it fires without a waiter.
 //
-// Locks: `objects` (buffers, reconnect, bus path) before `state` (slots, reaping flag,
-// sq tail). The completion ring belongs to the thread that set `reaping`.
+// Restarts: when the daemon's end of control closes, everything in flight ends (`lost`).
+// The next call attaches anew and only then, with all buffers registered again, publishes
+// the next `generation`. An entry carries the generation its handles were read in; a
+// stale one is refused and never reaches another daemon's handles.
+//
+// Locks: `attaching`, `objects`, `state`, a bus's own mutex, in this order. No lock is held while a caller's
+// function runs. The completion ring belongs to the thread that set `reaping`.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -25,11 +31,14 @@
 #include "ring.hpp"
 
 struct spanker_request {
-    spanker_session* session = nullptr;
-    std::uint32_t slot = 0;
+    spanker_session* session = nullptr;  // null once that is closed
+    spanker_connection* connection = nullptr;
+    std::uint64_t user_data = 0;
     bool done = false;  // under session->state
     spanker_cqe cqe = {};
     spanker::lib::unique_fd eventfd;
+    spanker_request* next = nullptr;  // in session->requests
+    spanker_request** at = nullptr;
 };
 
 struct spanker_session {
@@ -37,19 +46,21 @@ struct spanker_session {
     ~spanker_session();
 
     spanker_connection* const connection;
-    spanker_session_options options = {};
-    std::vector<std::uint32_t> wanted_cards;  // options.cards, ours
+    std::uint32_t sq_entries = 0;
+    std::vector<std::uint32_t> cards;  // in rank order; fixed by the first attach
 
-    std::mutex objects;
-    std::unique_ptr<spanker::lib::bus> link;
+    std::mutex attaching;  // one thread at a time attaches
+    std::mutex objects;    // guards what follows
+    std::shared_ptr<spanker::lib::bus> link;
     std::string path;
-    std::vector<std::uint32_t> cards;
-    std::uint32_t generation = 0;  // counts daemons this session has seen
     std::unordered_set<spanker_buffer*> buffers;
-    std::unique_ptr<spanker_session, void (*)(spanker_session*)> single{
-        nullptr, [](spanker_session* s) { delete s; }};  // one card, for whole problems
+    std::vector<std::uint64_t> unwanted;  // buffers freed with work in flight: daemon's handles
+    std::unique_ptr<spanker_session> single;  // its first card alone, for whole problems
 
-    std::mutex state;
+    // Counts daemons this session has seen. Written under both locks.
+    std::atomic<std::uint32_t> generation = 0;
+
+    std::mutex state;  // guards what follows
     std::condition_variable wake;
     spanker::lib::ring ring;
     struct slot {
@@ -59,29 +70,55 @@ struct spanker_session {
     };
     std::vector<slot> slots;
     std::vector<std::uint32_t> free_slots;
+    spanker_request* requests = nullptr;  // those that outlive the call that made them
+    std::uint32_t users = 0;              // threads inside wait_until()
     bool reaping = false;
-    bool lost = false;  // the daemon is gone; the next call reconnects
-    bool stopping = false;
-    std::thread watcher;  // runs once an eventfd was asked for
+    bool lost = false;     // the daemon is gone; the next call attaches anew
+    bool closing = false;  // nothing starts any more
+    std::thread watcher;   // runs once an eventfd was asked for
 };
 
 namespace spanker::lib {
 
-// Opens rings and bus objects (again after a restart, registering buffers anew).
-int session_attach(spanker_session* s, const void* who);
-// Makes sure the session lives; reconnects once if the daemon was lost.
-int session_ensure(spanker_session* s, const void* who);
+// ---- attach.cpp ----
 
-// Takes the entry into flight; user_data is set here. `block`: waits for room until
-// the entry's deadline. 0, or negative errno recorded for the session.
-int session_submit(spanker_session* s, spanker_sqe entry, spanker_request& request, bool block);
-// True when the request has ended; false at the deadline (CLOCK_MONOTONIC).
+// Makes sure the session lives; attaches anew once if the daemon was lost. `look`: spend a system
+// call to find out (before bus calls; work finds out by itself).
+int session_ensure(spanker_session* s, const void* who, bool look);
+// The first attach.
+int session_attach(spanker_session* s, const void* who);
+// A call of .Session; the caller holds `objects`. If it fails because the daemon went away it says
+// so, whatever the bus said.
+int session_call(spanker_session* s, const char* method, const bus::append_fn& append,
+                 message_ptr& reply);
+
+// ---- flight.cpp ----
+
+void session_reset_slots(spanker_session* s);  // under `state`, after ring.open()
+// The daemon is gone, and not only for this call; under no lock.
+bool session_is_lost(spanker_session* s);
+
+// Takes the entry, made in `generation`, into flight; user_data is set here. block: waits for
+// room until the entry's deadline. kept: the request outlives the call. 0, or negative errno
+// recorded for the session.
+struct submission {
+    spanker_sqe entry = {};
+    std::uint32_t generation = 0;
+};
+int session_submit(spanker_session* s, submission work, spanker_request& request, bool block,
+                   bool kept);
+// True when the request has ended; false at the deadline (CLOCK_MONOTONIC; 0: look once).
+// request.session is null afterwards if the session was closed meanwhile.
 bool session_wait(spanker_session* s, spanker_request& request, std::uint64_t deadline_ns);
 // The request object goes away although it may be in flight.
 void session_abandon(spanker_session* s, spanker_request& request);
-void session_start_watcher(spanker_session* s);
+void session_set_eventfd(spanker_session* s, spanker_request& request, unique_fd fd);
+// Ends everything in flight with -ECANCELED and waits until no thread waits in here.
+void session_end_flights(spanker_session* s);
 
-// Outcome of an ended request: 0 or negative errno, recorded for the session.
-int session_outcome(spanker_session* s, const spanker_cqe& cqe, spanker_result* result);
+// ---- outcome.cpp ----
+
+// Outcome of an ended request: 0 or negative errno, recorded for `who`.
+int outcome_of(const void* who, const spanker_request& request, spanker_result* result);
 
 }  // namespace spanker::lib

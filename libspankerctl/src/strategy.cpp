@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pick_strategy: split a layer's rows over the cards (tensor parallel), or keep it whole on one
-// (model parallel). Splitting reads 1/N of the weights per card and gathers the result, of which every
-// card lacks (N-1)/N, over a cable; keeping it whole reads all weights on one card. The cheaper wins,
-// ties go to splitting.
+// pick_strategy: split a layer over the cards (tensor parallel), or keep it whole on one (model
+// parallel). Splitting reads 1/N of the weights on each card and moves all activations over the
+// cables; keeping it whole reads all weights on one card and moves 1/N of the activations on. The
+// cheaper wins, ties go to splitting.
 //
 // The arithmetic and the answers that differ from earlier versions: docs/strategy.md.
 #include <cstdint>
@@ -20,21 +20,30 @@ std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b)
                                                   : product;
 }
 
-std::uint64_t weight_bytes(const spanker_tile_shape& tile)
-{
-    if (tile.weight_format == SPANKER_WEIGHTS_Q4_K)
-        return saturating_multiply(
-            tile.n, saturating_multiply(tile.k / SPANKER_QK_K, SPANKER_Q4_K_BLOCK_BYTES));
-    return saturating_multiply(tile.n, saturating_multiply(tile.k, tile.bytes_per_element));
-}
-
-double seconds(double bytes, std::uint64_t bytes_per_s)
+double seconds(std::uint64_t bytes, std::uint64_t bytes_per_s)
 {
     return bytes_per_s == 0 ? std::numeric_limits<double>::infinity()
-                            : bytes / static_cast<double>(bytes_per_s);
+                            : static_cast<double>(bytes) / static_cast<double>(bytes_per_s);
 }
 
 }  // namespace
+
+std::uint64_t spanker_tile_weight_bytes(const spanker_tile_shape* tile)
+{
+    if (tile == nullptr)
+        return 0;
+    if (tile->weight_format == SPANKER_WEIGHTS_Q4_K)
+        return saturating_multiply(
+            tile->n, saturating_multiply(tile->k / SPANKER_QK_K, SPANKER_Q4_K_BLOCK_BYTES));
+    return saturating_multiply(saturating_multiply(tile->n, tile->k), tile->bytes_per_element);
+}
+
+std::uint64_t spanker_tile_activation_bytes(const spanker_tile_shape* tile)
+{
+    return tile == nullptr ? 0
+                           : saturating_multiply(saturating_multiply(tile->m, tile->n),
+                                                 tile->bytes_per_element);
+}
 
 spanker_strategy spanker_pick_strategy(const spanker_tile_shape* tile, std::uint64_t n_sails,
                                        std::uint64_t local_ddr_bytes_per_s,
@@ -43,11 +52,9 @@ spanker_strategy spanker_pick_strategy(const spanker_tile_shape* tile, std::uint
     if (tile == nullptr || n_sails <= 1)
         return SPANKER_TENSOR_PARALLEL;
     const auto sails = static_cast<double>(n_sails);
-    const auto weights = static_cast<double>(weight_bytes(*tile));
-    const auto activations = static_cast<double>(
-        saturating_multiply(saturating_multiply(tile->m, tile->n), tile->bytes_per_element));
-    const double split = seconds(weights / sails, local_ddr_bytes_per_s) +
-                         seconds(activations * (sails - 1) / sails, intercard_bytes_per_s);
-    const double whole = seconds(weights, local_ddr_bytes_per_s);
+    const double weights = seconds(spanker_tile_weight_bytes(tile), local_ddr_bytes_per_s);
+    const double activations = seconds(spanker_tile_activation_bytes(tile), intercard_bytes_per_s);
+    const double split = weights / sails + activations;
+    const double whole = weights + activations / sails;
     return split <= whole ? SPANKER_TENSOR_PARALLEL : SPANKER_MODEL_PARALLEL;
 }

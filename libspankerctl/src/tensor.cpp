@@ -30,22 +30,22 @@ std::uint32_t dtype_bytes(spanker_dtype dtype)
     return static_cast<std::size_t>(dtype) < std::size(dtypes) ? dtypes[dtype].bytes : 0;
 }
 
-int check_fresh(spanker_session* s, std::uint32_t generation, const char* what)
+int check_fresh(spanker_session* s, std::uint32_t generation, std::uint32_t now, const char* what)
 {
-    if (const int r = session_ensure(s, s); r < 0)
-        return r;
-    if (generation == s->generation)
+    if (generation == now)
         return 0;
     return fail(s, SPANKER_KIND_DAEMON_RESTARTED,
-                fmt::format("spankerd restarted and this {} is gone with it: make it again", what));
+                fmt::format("spankerd restarted and the {} went with it: make it again", what));
 }
 
 }  // namespace spanker::lib
 
 using namespace spanker::lib;
 
-int spanker_tensor_alloc(spanker_session* session, spanker_layout layout, spanker_dtype dtype,
-                         std::uint64_t rows, std::uint64_t cols, spanker_tensor** out)
+namespace {
+
+int alloc(spanker_session* session, spanker_layout layout, spanker_dtype dtype, std::uint64_t rows,
+          std::uint64_t cols, spanker_tensor** out)
 {
     if (dtype_name(dtype) == nullptr || static_cast<std::size_t>(layout) >= std::size(layouts))
         return fail(session, SPANKER_KIND_INVALID, "layout or dtype is none of the known ones");
@@ -54,12 +54,13 @@ int spanker_tensor_alloc(spanker_session* session, spanker_layout layout, spanke
         __builtin_mul_overflow(bytes, std::uint64_t{dtype_bytes(dtype)}, &bytes) || bytes == 0)
         return fail(session, SPANKER_KIND_SHAPE_MISMATCH,
                     fmt::format("a tensor cannot have {} x {} elements", rows, cols));
-    if (const int r = session_ensure(session, session); r < 0)
+    if (const int r = session_ensure(session, session, true); r < 0)
         return r;
+    auto tensor = std::make_unique<spanker_tensor>();
     const std::lock_guard lock(session->objects);
     message_ptr reply;
-    const int r = session->link->call(
-        session, session->path, "Session", "AllocTensor",
+    const int r = session_call(
+        session, "AllocTensor",
         [&](sd_bus_message* m) {
             return sd_bus_message_append(m, "tssata{sv}", std::uint64_t{0}, layouts[layout],
                                          dtype_name(dtype), 2, rows, cols, 0);
@@ -67,26 +68,45 @@ int spanker_tensor_alloc(spanker_session* session, spanker_layout layout, spanke
         reply);
     if (r < 0)
         return r;
-    std::uint64_t handle = 0;
-    if (sd_bus_message_read(reply.get(), "t", &handle) < 0)
+    std::uint64_t number = 0;
+    if (sd_bus_message_read(reply.get(), "t", &number) < 0)
         return malformed(session, "AllocTensor");
-    *out = new spanker_tensor{session, handle, session->generation, bytes};
+    *tensor = {session, 0, session->generation.load()};
+    if (const int h = to_handle(session, number, "AllocTensor", tensor->handle); h < 0)
+        return h;
+    *out = tensor.release();
     return 0;
+}
+
+int give_back(const spanker_tensor& tensor)
+{
+    spanker_session* s = tensor.session;
+    const std::lock_guard lock(s->objects);
+    if (tensor.generation != s->generation.load())
+        return 0;
+    message_ptr reply;
+    return session_call(
+        s, "FreeTensor",
+        [&](sd_bus_message* m) {
+            return sd_bus_message_append(m, "t", std::uint64_t{tensor.handle});
+        },
+        reply);
+}
+
+}  // namespace
+
+int spanker_tensor_alloc(spanker_session* session, spanker_layout layout, spanker_dtype dtype,
+                         std::uint64_t rows, std::uint64_t cols, spanker_tensor** out)
+{
+    if (session == nullptr || out == nullptr)
+        return fail_null(session, session == nullptr ? "session" : "out");
+    return guarded(session, [&] { return alloc(session, layout, dtype, rows, cols, out); });
 }
 
 void spanker_tensor_free(spanker_tensor* tensor)
 {
     if (tensor == nullptr)
         return;
-    spanker_session* s = tensor->session;
-    {
-        const std::lock_guard lock(s->objects);
-        message_ptr reply;
-        if (tensor->generation == s->generation)
-            static_cast<void>(s->link->call(
-                s, s->path, "Session", "FreeTensor",
-                [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", tensor->handle); },
-                reply));
-    }
+    guarded(tensor->session, [&] { return give_back(*tensor); });
     delete tensor;
 }

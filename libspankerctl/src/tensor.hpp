@@ -8,14 +8,13 @@
 
 struct spanker_tensor {
     spanker_session* session = nullptr;
-    std::uint64_t handle = 0;
+    std::uint32_t handle = 0;
     std::uint32_t generation = 0;  // of the session when it was made
-    std::uint64_t bytes = 0;       // logical
 };
 
 struct spanker_weights {
     spanker_session* session = nullptr;
-    std::uint64_t handle = 0;
+    std::uint32_t handle = 0;
     std::uint32_t generation = 0;
     std::uint64_t n_out = 0, k = 0;
     spanker_sharding sharding = SPANKER_SHARD_AUTO;
@@ -25,8 +24,9 @@ struct spanker_weights {
 
 namespace spanker::lib {
 
-// 0, or -ECONNRESET when the daemon that held it is gone; `what` is "tensor" or "weights".
-int check_fresh(spanker_session* s, std::uint32_t generation, const char* what);
+// 0, or -ECONNRESET when the daemon that held it is gone (`now` is the session's generation).
+int check_fresh(spanker_session* s, std::uint32_t generation, std::uint32_t now,
+                const char* what);
 
 const char* dtype_name(spanker_dtype dtype);     // nullptr: none of them
 std::uint32_t dtype_bytes(spanker_dtype dtype);  // 0: none of them

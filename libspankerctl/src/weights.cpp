@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <utility>
 
 #include "buffer.hpp"
 #include "tensor.hpp"
@@ -62,32 +63,41 @@ int read_job_result(spanker_session* s, sd_bus_message* m, std::uint64_t& handle
         const int taken = sd_bus_message_read_basic(m, 't', &handle);
         return taken < 0 ? taken : 1;
     });
-    return r < 0 || handle == 0 ? malformed(s, "Job.Wait") : 0;
+    return r < 0 ? malformed(s, "Job.Wait") : 0;
 }
 
-int wait_for_job(spanker_session* s, const spanker_weights& w, const std::string& job,
+int wait_for_job(spanker_session* s, const spanker_weights& w, bus& link, const std::string& job,
                  std::uint64_t& handle)
 {
     for (;;) {
         message_ptr reply;
-        const int r = s->link->call(
+        const int r = link.call(
             s, job, "Job", "Wait",
             [](sd_bus_message* m) { return sd_bus_message_append(m, "t", poll_ns / 1000); }, reply);
         if (r == 0)
             return read_job_result(s, reply.get(), handle);
-        if (spanker_last_error(s)->kind != SPANKER_KIND_TIMEOUT)
+        const spanker_error* error = spanker_last_error(s);
+        if (error->kind != SPANKER_KIND_TIMEOUT || std::strcmp(error->name, no_reply) == 0)
             return r;
-        report_progress(w, *s->link, job);
+        report_progress(w, link, job);
     }
 }
 
-int load(spanker_weights& w, int fd, std::uint64_t offset)
+// What LoadWeights answered.
+struct loading {
+    std::shared_ptr<bus> link;
+    std::string job;  // "/": done
+    std::uint64_t handle = 0;
+    std::uint32_t generation = 0;
+};
+
+int start_loading(const spanker_weights& w, int fd, std::uint64_t offset, loading& out)
 {
     spanker_session* s = w.session;
     const std::lock_guard lock(s->objects);
     message_ptr reply;
-    const int r = s->link->call(
-        s, s->path, "Session", "LoadWeights",
+    const int r = session_call(
+        s, "LoadWeights",
         [&](sd_bus_message* m) {
             return sd_bus_message_append(m, "ha{sv}", fd, 5, "format", "s", "q4_k", "n_out", "t",
                                          w.n_out, "k", "t", w.k, "offset", "t", offset, "sharding",
@@ -97,17 +107,30 @@ int load(spanker_weights& w, int fd, std::uint64_t offset)
     if (r < 0)
         return r;
     const char* job = nullptr;
-    std::uint64_t handle = 0;
-    if (sd_bus_message_read(reply.get(), "to", &handle, &job) < 0)
+    if (sd_bus_message_read(reply.get(), "to", &out.handle, &job) < 0)
         return malformed(s, "LoadWeights");
-    if (std::string_view(job) != "/") {
-        if (const int waited = wait_for_job(s, w, job, handle); waited < 0)
-            return waited;
+    out.job = job;
+    out.link = s->link;
+    out.generation = s->generation.load();
+    return 0;
+}
+
+// No lock is held while a job is waited for: other threads go on, and so may `progress`.
+int load(spanker_weights& w, int fd, std::uint64_t offset)
+{
+    spanker_session* s = w.session;
+    loading l;
+    if (const int r = start_loading(w, fd, offset, l); r < 0)
+        return r;
+    if (l.job != "/") {
+        if (const int r = wait_for_job(s, w, *l.link, l.job, l.handle); r < 0)
+            return r;
     }
+    if (const int r = to_handle(s, l.handle, "LoadWeights", w.handle); r < 0)
+        return r;
+    w.generation = l.generation;
     if (w.progress != nullptr)
         w.progress(w.progress_data, 1.0);
-    w.handle = handle;
-    w.generation = s->generation;
     return 0;
 }
 
@@ -115,12 +138,13 @@ int unload(spanker_weights& w)
 {
     spanker_session* s = w.session;
     const std::lock_guard lock(s->objects);
-    message_ptr reply;
-    if (w.generation != s->generation)
+    if (w.handle == 0 || w.generation != s->generation.load())
         return 0;
-    return s->link->call(
-        s, s->path, "Session", "UnloadWeights",
-        [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", w.handle); }, reply);
+    const std::uint64_t handle = std::exchange(w.handle, 0);
+    message_ptr reply;
+    return session_call(
+        s, "UnloadWeights",
+        [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", handle); }, reply);
 }
 
 int copy_to_memfd(spanker_session* s, const void* blocks, std::uint64_t bytes, unique_fd& out)
@@ -142,11 +166,8 @@ int copy_to_memfd(spanker_session* s, const void* blocks, std::uint64_t bytes, u
     return 0;
 }
 
-}  // namespace
-
-int spanker_weights_load_fd(spanker_session* session, int fd, std::uint64_t offset,
-                            std::uint64_t n_out, std::uint64_t k,
-                            const spanker_weights_options* options, spanker_weights** out)
+int load_fd(spanker_session* session, int fd, std::uint64_t offset, std::uint64_t n_out,
+            std::uint64_t k, const spanker_weights_options* options, spanker_weights** out)
 {
     spanker_weights_options known = {};
     if (const int r = read_options(session, "spanker_weights_options", options, known); r < 0)
@@ -156,7 +177,9 @@ int spanker_weights_load_fd(spanker_session* session, int fd, std::uint64_t offs
     std::uint64_t bytes = 0;
     if (const int r = check_dims(session, n_out, k, bytes); r < 0)
         return r;
-    if (const int r = session_ensure(session, session); r < 0)
+    if (fcntl(fd, F_GETFD) < 0)
+        return fail(session, make_error_errno(EBADF, fmt::format("fd {} is no open file", fd)));
+    if (const int r = session_ensure(session, session, true); r < 0)
         return r;
     auto weights = std::make_unique<spanker_weights>();
     *weights = {.session = session,
@@ -171,35 +194,71 @@ int spanker_weights_load_fd(spanker_session* session, int fd, std::uint64_t offs
     return 0;
 }
 
-int spanker_weights_load(spanker_session* session, const void* blocks, std::uint64_t bytes,
-                         std::uint64_t n_out, std::uint64_t k,
-                         const spanker_weights_options* options, spanker_weights** out)
+int load_memory(spanker_session* session, const void* blocks, std::uint64_t bytes,
+                std::uint64_t n_out, std::uint64_t k, const spanker_weights_options* options,
+                spanker_weights** out)
 {
     std::uint64_t need = 0;
     if (const int r = check_dims(session, n_out, k, need); r < 0)
         return r;
-    if (bytes != need)
-        return fail(
-            session, SPANKER_KIND_BAD_DIMS,
+    if (bytes != need) {
+        spanker_error error = make_error(
+            SPANKER_KIND_BAD_DIMS,
             fmt::format("{} rows x {} of Q4_K are {} bytes, not {}", n_out, k, need, bytes));
+        error.n = n_out;
+        error.k = k;
+        error.have = bytes;
+        error.need = need;
+        return fail(session, error);
+    }
     unique_fd copy;
     if (const int r = copy_to_memfd(session, blocks, bytes, copy); r < 0)
         return r;
-    return spanker_weights_load_fd(session, copy.get(), 0, n_out, k, options, out);
+    return load_fd(session, copy.get(), 0, n_out, k, options, out);
+}
+
+int reload(spanker_weights* weights, int fd, std::uint64_t offset)
+{
+    if (const int r = session_ensure(weights->session, weights->session, true); r < 0)
+        return r;
+    static_cast<void>(unload(*weights));  // a stale handle is no reason not to load
+    return load(*weights, fd, offset);
+}
+
+}  // namespace
+
+int spanker_weights_load_fd(spanker_session* session, int fd, std::uint64_t offset,
+                            std::uint64_t n_out, std::uint64_t k,
+                            const spanker_weights_options* options, spanker_weights** out)
+{
+    if (session == nullptr || out == nullptr)
+        return fail_null(session, session == nullptr ? "session" : "out");
+    return guarded(session, [&] { return load_fd(session, fd, offset, n_out, k, options, out); });
+}
+
+int spanker_weights_load(spanker_session* session, const void* blocks, std::uint64_t bytes,
+                         std::uint64_t n_out, std::uint64_t k,
+                         const spanker_weights_options* options, spanker_weights** out)
+{
+    if (session == nullptr || out == nullptr || blocks == nullptr)
+        return fail_null(session, session == nullptr ? "session"
+                                  : out == nullptr   ? "out"
+                                                     : "blocks");
+    return guarded(session,
+                   [&] { return load_memory(session, blocks, bytes, n_out, k, options, out); });
 }
 
 int spanker_weights_reload_fd(spanker_weights* weights, int fd, std::uint64_t offset)
 {
-    if (const int r = session_ensure(weights->session, weights->session); r < 0)
-        return r;
-    static_cast<void>(unload(*weights));  // a stale handle is no reason not to load
-    return load(*weights, fd, offset);
+    if (weights == nullptr)
+        return fail_null(nullptr, "weights");
+    return guarded(weights->session, [&] { return reload(weights, fd, offset); });
 }
 
 void spanker_weights_free(spanker_weights* weights)
 {
     if (weights == nullptr)
         return;
-    static_cast<void>(unload(*weights));
+    guarded(weights->session, [&] { return unload(*weights); });
     delete weights;
 }
