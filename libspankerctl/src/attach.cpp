@@ -42,15 +42,15 @@ int append_options(sd_bus_message* m, const spanker_session* s)
 int read_info(sd_bus_message* m, attachment& a)
 {
     return for_each_option(m, [&](const char* key, const char* type) {
-        if (std::string_view(key) != "cards" || std::string_view(type) != "au")
+        if (std::string_view(key) != "cards" || std::string_view(type) != "at")
             return 0;
         const void* data = nullptr;
         std::size_t bytes = 0;
-        const int r = sd_bus_message_read_array(m, 'u', &data, &bytes);
+        const int r = sd_bus_message_read_array(m, 't', &data, &bytes);
         if (r < 0)
             return r;
-        const auto* first = static_cast<const std::uint32_t*>(data);
-        a.cards.assign(first, first + bytes / sizeof(std::uint32_t));
+        const auto* first = static_cast<const std::uint64_t*>(data);
+        a.cards.assign(first, first + bytes / sizeof(std::uint64_t));
         return 1;
     });
 }
