@@ -116,6 +116,7 @@ result<spanker_get_info> embedded_backend::info(std::uint32_t card)
     if (!found)
         return tl::unexpected(found.error());
     (*found)->check_presence();
+    home_->exports.sweep();  // so that free memory is what it is
     return (*found)->info();
 }
 

@@ -130,6 +130,10 @@ result<spanker_get_info> embedded_file::info()
 
 result<std::uint32_t> embedded_file::tensor_alloc(std::uint64_t bytes)
 {
+    {
+        const std::lock_guard hold(home_->lock);
+        home_->exports.sweep();
+    }
     spk_block block{};
     int err = -EAGAIN;
     const auto settled = [&] {
