@@ -2,7 +2,7 @@
 //
 // A bounded queue between threads that never makes anyone wait (D. Vyukov's:
 // each cell carries the sequence number of its next use). Full and empty are
-// answers, not waits. Any number of producers and consumers.
+// answers, not waits; the smallest holds two. Any number of producers and consumers.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ template <typename T>
 class bounded_queue final {
 public:
     explicit bounded_queue(std::size_t capacity)
-        : mask_(std::bit_ceil(capacity) - 1), cells_(new cell[mask_ + 1])
+        : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1),
+          cells_(new cell[mask_ + 1])
     {
         for (std::size_t i = 0; i <= mask_; i++)
             cells_[i].sequence.store(i, std::memory_order_relaxed);

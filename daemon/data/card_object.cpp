@@ -22,7 +22,8 @@ result<void> allocate_pieces(card_set& cards, card_object& object)
             continue;
         auto made = card->queue[queue_requests].file->tensor_alloc(piece.bytes);
         if (!made && made.error().kind == SPANKER_ERR_NO_MEMORY) {
-            const bool links = card->queue[queue_links].scratch.trim(*card->queue[queue_links].file);
+            const bool links =
+                card->queue[queue_links].scratch.trim(*card->queue[queue_links].file);
             const bool requests =
                 card->queue[queue_requests].scratch.trim(*card->queue[queue_requests].file);
             if (links || requests)

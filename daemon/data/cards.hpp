@@ -55,7 +55,7 @@ private:
 struct card_queue {
     std::shared_ptr<card_file> file;
     std::uint32_t depth = 0;
-    std::uint32_t items = 0;    // submitted and not ended
+    std::uint32_t items = 0;  // submitted and not ended
     std::uint32_t batches = 0;
     signal_pool signals;
     scratch_pool scratch;
@@ -70,8 +70,8 @@ struct plane_card {
     std::uint32_t index = 0;  // slot in the set, below SPK_MAX_CARDS
     std::uint32_t epoch = 0;  // 0: never opened
     card_life life = card_life::absent;
-    bool gone = false;         // lost for good (DEAD, GONE), else by a reset
-    bool reopen = false;       // ready again as far as we know
+    bool gone = false;    // lost for good (DEAD, GONE), else by a reset
+    bool reopen = false;  // ready again as far as we know
     collective::card_costs costs;
     card_queue queue[queue_roles];
 

@@ -8,10 +8,7 @@
 
 namespace spanker::daemon::data {
 
-void digest::free_context::operator()(evp_md_ctx_st* context) const
-{
-    EVP_MD_CTX_free(context);
-}
+void digest::free_context::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
 digest::digest() : context_(EVP_MD_CTX_new())
 {

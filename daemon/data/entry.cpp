@@ -205,12 +205,8 @@ result<collective::stage> drafter::matmul(const spanker_sqe& e)
     auto y = place(m.y_kind, m.y_handle, m.y_offset, y_access);
     if (!y)
         return tl::unexpected(y.error());
-    return collective::matmul_stage{.weights = *w,
-                                    .x = *x,
-                                    .y = *y,
-                                    .n_tok = m.n_tok,
-                                    .x_format = m.x_format,
-                                    .mode = m.mode};
+    return collective::matmul_stage{
+        .weights = *w, .x = *x, .y = *y, .n_tok = m.n_tok, .x_format = m.x_format, .mode = m.mode};
 }
 
 result<collective::stage> drafter::reduce_or_share(const spanker_sqe& e)

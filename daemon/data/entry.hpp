@@ -27,7 +27,7 @@ result<void> check_entry(const spanker_sqe& entry);
 
 // An object of a run: its description stands at the same index in `shapes`.
 struct run_object {
-    buffer* memory = nullptr;       // or
+    buffer* memory = nullptr;  // or
     card_object* on_cards = nullptr;
 };
 

@@ -147,7 +147,8 @@ bool executor::pass()
     moved |= start_runs();
     moved |= upload_more();
     moved |= drive();
-    moved |= deck_.advance();
+    moved |= deck_.advance(slept_);
+    slept_ = false;
     handle_lost_cards();
     if (closing_ != 0)
         moved |= release_closed();
@@ -169,8 +170,8 @@ void executor::handle_lost_cards()
 {
     if (deck_.lost_cards().empty())
         return;
-    for (plane_card* card : std::vector<plane_card*>(deck_.lost_cards().begin(),
-                                                     deck_.lost_cards().end())) {
+    for (plane_card* card :
+         std::vector<plane_card*>(deck_.lost_cards().begin(), deck_.lost_cards().end())) {
         deck_.card_lost(*card);
         cards_.lose(*card, card->gone);
     }
@@ -204,6 +205,7 @@ void executor::rest(bool moved)
     }
     if (prepare_sleep())
         sleeper_.sleep_until(next_deadline_ns(), now);
+    slept_ = true;
     for (session* s : order_) {
         s->ring.awake();
         s->sq_bell.clear();
@@ -218,8 +220,8 @@ bool executor::prepare_sleep()
     if (!tasks_.empty() || !replies_waiting_.empty())
         return false;
     for (session* s : order_)
-        if (!s->closing && !s->ring.prepare_sleep() && s->ring.completion_room().value_or(0) >
-                                                           s->ring_accepted)
+        if (!s->closing && !s->ring.prepare_sleep() &&
+            s->ring.completion_room().value_or(0) > s->ring_accepted)
             return false;
     return true;
 }
@@ -254,10 +256,7 @@ void executor::stop()
 
 // ---- cards ----
 
-void executor::set_topology(const topology_snapshot& snapshot)
-{
-    cards_.set_topology(snapshot);
-}
+void executor::set_topology(const topology_snapshot& snapshot) { cards_.set_topology(snapshot); }
 
 void executor::card_changed(std::uint32_t number, std::uint32_t state)
 {
@@ -271,8 +270,10 @@ void executor::card_changed(std::uint32_t number, std::uint32_t state)
         return;
     deck_.advance();  // what the card still had to say
     deck_.forget_lost();
+    const bool gone = state != SPANKER_CARD_RESETTING;
+    card->gone = card->gone || gone;
     deck_.card_lost(*card);
-    cards_.lose(*card, state != SPANKER_CARD_RESETTING);
+    cards_.lose(*card, gone);
     weights_.drop_stale();
 }
 

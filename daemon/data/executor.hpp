@@ -71,8 +71,8 @@ public:
     void attach(std::unique_ptr<session> s, uid_t uid);
     void close_session(session_id id, std::function<void()> done);
 
-    void register_buffer(session_id id, std::shared_ptr<unique_fd> memfd,
-                         const buffer_options& how, reply<std::uint64_t> done);
+    void register_buffer(session_id id, std::shared_ptr<unique_fd> memfd, const buffer_options& how,
+                         reply<std::uint64_t> done);
     void unregister_buffer(session_id id, std::uint64_t handle, reply<void> done);
     void alloc_tensor(session_id id, const tensor_options& how, reply<std::uint64_t> done);
     void free_tensor(session_id id, std::uint64_t handle, reply<void> done);
@@ -160,7 +160,7 @@ private:
     run_draft draft_;
     deliver_call deliver_;
     bool draining_ = false, stopping_ = false;
-    std::uint32_t closing_ = 0;  // sessions
+    std::uint32_t closing_ = 0;    // sessions
     std::uint64_t unmapping_ = 0;  // buffers on their way out
 
     struct upload {
@@ -172,7 +172,7 @@ private:
     std::map<load_id, std::shared_ptr<load_job>> loads_;
 
     doorbell bell_, reply_bell_;
-    std::atomic<std::uint64_t> busy_{0};  // entries, loads and buffers under way
+    std::atomic<std::uint64_t> busy_{0};                 // entries, loads and buffers under way
     std::atomic<std::uint64_t> posted_{0}, settled_{0};  // tasks; busy_ knows the settled ones
     std::uint64_t tasks_run_ = 0;
     std::atomic<bool> ended_{false};  // run() returned
@@ -180,6 +180,7 @@ private:
     bounded_queue<loop_call> replies_{4096};
     std::deque<loop_call> replies_waiting_;
     bool replies_pushed_ = false;
+    bool slept_ = false;  // some file may be readable: look at all
 
     std::unique_ptr<loader> loader_;
     // Last, so that they stop first.

@@ -14,10 +14,7 @@ constexpr std::size_t records_at_once = 64;
 
 // Batch cookies: whose record is this?
 constexpr std::uint64_t clearing_cookie = 0;  // generations start at 1
-std::uint64_t cookie_of(const flight& f)
-{
-    return std::uint64_t{f.generation} << 32 | f.slot;
-}
+std::uint64_t cookie_of(const flight& f) { return std::uint64_t{f.generation} << 32 | f.slot; }
 
 bool lost_kind(spanker_error_kind kind)
 {
@@ -28,8 +25,7 @@ bool lost_kind(spanker_error_kind kind)
 }  // namespace
 
 flight_deck::flight_deck(card_set& cards, std::function<void(flight&)> ended)
-    : cards_(cards), ended_(std::move(ended)), flights_(flights_max),
-      staging_(SPK_MAX_QUEUE_DEPTH)
+    : cards_(cards), ended_(std::move(ended)), flights_(flights_max), staging_(SPK_MAX_QUEUE_DEPTH)
 {
     free_.reserve(flights_max);
     lost_.reserve(SPK_MAX_CARDS);
@@ -340,8 +336,7 @@ void flight_deck::end(flight& f)
 // The nearest to the cause wins; from the first failure on, the rest is cancelled.
 void flight_deck::fail_flight(flight& f, flight_failure why)
 {
-    const std::uint32_t first =
-        f.failed() ? std::min(f.failure.first_stage, why.stage) : why.stage;
+    const std::uint32_t first = f.failed() ? std::min(f.failure.first_stage, why.stage) : why.stage;
     if (!f.failed() || why.weight > f.failure.weight)
         f.failure = std::move(why);
     f.failure.first_stage = first;
@@ -403,13 +398,13 @@ void flight_deck::card_lost(const plane_card& card)
 
 // ---- records ----
 
-bool flight_deck::advance()
+bool flight_deck::advance(bool all)
 {
     bool moved = false;
     for (const auto& card : cards_.all())
         for (unsigned role = 0; role < queue_roles && card->ready(); role++) {
             const card_queue& queue = card->queue[role];
-            if (queue.batches != 0)
+            if (all || queue.batches != 0)
                 moved |= reap(*card, static_cast<queue_role>(role));
             if (!queue.signals.to_clear().empty())
                 moved |= clear_signals(*card, static_cast<queue_role>(role));
@@ -442,14 +437,17 @@ bool flight_deck::reap(plane_card& card, queue_role role)
         const auto slot = static_cast<std::uint32_t>(record.cookie);
         if (slot < flights_.size() && flights_[slot].generation == record.cookie >> 32 &&
             flights_[slot].state != flight::life::free)
-            take_record(flights_[slot], record);
+            take_record(flights_[slot], card, record);
     }
     return n != 0;
 }
 
-void flight_deck::take_record(flight& f, const spanker_record& record)
+// Sequence numbers are each file's own.
+void flight_deck::take_record(flight& f, const plane_card& card, const spanker_record& record)
 {
-    const auto is_it = [&](const flight::batch& b) { return b.seq == record.seq; };
+    const auto is_it = [&](const flight::batch& b) {
+        return b.seq == record.seq && f.cards[b.rank] == &card;
+    };
     auto found = std::find_if(f.outstanding.begin(), f.outstanding.end(), is_it);
     if (found == f.outstanding.end())
         return;

@@ -33,7 +33,7 @@ struct flight_failure {
     std::uint64_t detail = 0;
     std::uint16_t card = SPANKER_NO_CARD;  // number
     std::uint16_t link = SPANKER_NO_LINK;
-    std::uint32_t stage = 0;       // of the cause
+    std::uint32_t stage = 0;        // of the cause
     std::uint32_t first_stage = 0;  // that did not complete
     std::uint8_t opcode = SPK_OP_COUNT;
     unsigned weight = 0;  // how near to the cause: cancelled < poisoned < failed
@@ -63,8 +63,8 @@ struct flight {
     std::array<plane_card*, SPK_MAX_CARDS> cards{};
     std::array<std::uint32_t, SPK_MAX_CARDS> epoch{};
     std::vector<run_object> objects;
-    std::vector<std::uint32_t> handles;   // [rank * (objects + scratch of the plan) + object]
-    std::vector<std::uint16_t> signals;   // [rank * plan.signals + signal]
+    std::vector<std::uint32_t> handles;  // [rank * (objects + scratch of the plan) + object]
+    std::vector<std::uint16_t> signals;  // [rank * plan.signals + signal]
     std::uint32_t group = 0;
     std::uint32_t channel_base = 0;
 
@@ -111,12 +111,13 @@ public:
     result<start_result> start(std::shared_ptr<const collective::plan> plan, session& owner,
                                const run_draft& draft, const entry_queue& from);
     // on_end may be called before start_loose returns.
-    result<start_result> start_loose(std::span<const loose_batch> batches, std::uint64_t deadline_ns,
+    result<start_result> start_loose(std::span<const loose_batch> batches,
+                                     std::uint64_t deadline_ns,
                                      std::function<void(flight&)> on_end);
 
-    // Submits further segments, reaps records, clears poisoned signals. True if
-    // anything moved.
-    bool advance();
+    // Submits further segments, reaps records (`all`: of every file, else of those with work in
+    // flight), clears poisoned signals. True if anything moved.
+    bool advance(bool all = false);
     void cancel(flight& f, spanker_error_kind why);
     // Ends what is on a card that answers no more.
     void card_lost(const plane_card& card);
@@ -146,7 +147,7 @@ private:
     bool room_for(const flight& f, const collective::segment& s) const;
     result<void> submit_rank(flight& f, const collective::segment& s, std::uint32_t rank);
     bool reap(plane_card& card, queue_role role);
-    void take_record(flight& f, const spanker_record& record);
+    void take_record(flight& f, const plane_card& card, const spanker_record& record);
     void learn_failure(flight& f, const flight::batch& b, const spanker_record& record);
     void fail_flight(flight& f, flight_failure why);
     void refused(flight& f, std::uint32_t rank, const error& why);

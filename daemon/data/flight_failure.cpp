@@ -116,9 +116,8 @@ bool flight_deck::clear_signals(plane_card& card, queue_role role)
     if (n == 0)
         return false;
     // One batch for one item each: a refused one leaves the others.
-    staging_[0] = spanker_work_item{.opcode = SPK_OP_SIGNAL_SET,
-                                    .wait_signal = SPK_NO_SIGNAL,
-                                    .post_signal = SPK_NO_SIGNAL};
+    staging_[0] = spanker_work_item{
+        .opcode = SPK_OP_SIGNAL_SET, .wait_signal = SPK_NO_SIGNAL, .post_signal = SPK_NO_SIGNAL};
     std::size_t run = 1;
     while (run < n && ids[run] == ids[0] + run)
         run++;

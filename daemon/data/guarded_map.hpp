@@ -22,8 +22,8 @@ public:
     // Maps bytes of fd from offset on, shared. With `populate` the pages are
     // brought in now (slow: call it on a worker); a page that cannot be had is
     // HOST_FAULT or NO_MEMORY.
-    static result<guarded_map> map(int fd, std::uint64_t offset, std::uint64_t bytes,
-                                   bool writable, bool populate);
+    static result<guarded_map> map(int fd, std::uint64_t offset, std::uint64_t bytes, bool writable,
+                                   bool populate);
 
     guarded_map() = default;
     guarded_map(guarded_map&& other) noexcept { swap(other); }

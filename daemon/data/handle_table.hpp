@@ -43,8 +43,7 @@ class handle_table final {
 public:
     handle_table(spanker_operand_kind kind, std::uint32_t capacity)
         : kind_(kind), capacity_(capacity)
-    {
-    }
+    {}
 
     bool full() const { return used_ >= capacity_; }
     std::uint32_t size() const { return used_; }

@@ -39,8 +39,8 @@ const T* key_reader::typed(std::string_view key, const char* type)
     return right;
 }
 
-std::uint64_t key_reader::integer(std::string_view key, std::uint64_t fallback,
-                                  std::uint64_t most, bool needed)
+std::uint64_t key_reader::integer(std::string_view key, std::uint64_t fallback, std::uint64_t most,
+                                  bool needed)
 {
     const bool wrong = !refusal_.empty();
     const auto* value = typed<std::uint64_t>(key, "an unsigned integer");
@@ -50,8 +50,8 @@ std::uint64_t key_reader::integer(std::string_view key, std::uint64_t fallback,
         return fallback;
     }
     if (*value > most) {
-        refuse("key '" + std::string(key) + "' is " + std::to_string(*value) +
-               ", the most is " + std::to_string(most));
+        refuse("key '" + std::string(key) + "' is " + std::to_string(*value) + ", the most is " +
+               std::to_string(most));
         return fallback;
     }
     return *value;

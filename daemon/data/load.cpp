@@ -38,8 +38,7 @@ result<void> read_all(int fd, std::byte* to, std::uint64_t offset, std::uint64_t
         }
         if (n == 0)
             return fail(SPANKER_ERR_RANGE, "the weights file shrank: it ends at offset " +
-                                               std::to_string(offset) +
-                                               " while it was being read");
+                                               std::to_string(offset) + " while it was being read");
         to += n;
         offset += static_cast<std::uint64_t>(n);
         bytes -= static_cast<std::uint64_t>(n);

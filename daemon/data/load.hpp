@@ -44,7 +44,7 @@ struct load_job {
 
 // Bytes of the file that lie in one staging buffer, whole rows when rows are cut.
 struct load_chunk {
-    unsigned buffer = 0;  // which of the two
+    unsigned buffer = 0;                  // which of the two
     std::uint64_t offset = 0, bytes = 0;  // in the weights
 };
 

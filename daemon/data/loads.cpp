@@ -38,14 +38,14 @@ result<collective::object> executor::weights_shape(const load_job& job,
     const auto cards = static_cast<std::uint32_t>(numbers.size());
     if (how.n_out == 0 || how.k == 0 || how.n_out > ~std::uint32_t{0} ||
         how.k > ~std::uint32_t{0} || how.k % SPK_QK_K != 0)
-        return fail(SPANKER_ERR_BAD_DIMS,
-                    "weights of n_out " + std::to_string(how.n_out) + " x k " +
-                        std::to_string(how.k) + ": both must be above 0 and below 2^32, and k a "
-                        "multiple of 256");
+        return fail(SPANKER_ERR_BAD_DIMS, "weights of n_out " + std::to_string(how.n_out) +
+                                              " x k " + std::to_string(how.k) +
+                                              ": both must be above 0 and below 2^32, and k a "
+                                              "multiple of 256");
     if (collective::weight_row_bytes(how.k) > staging_bytes)
-        return fail(SPANKER_ERR_BAD_DIMS,
-                    "k " + std::to_string(how.k) + ": a row may have at most " +
-                        std::to_string(staging_bytes) + " bytes");
+        return fail(SPANKER_ERR_BAD_DIMS, "k " + std::to_string(how.k) +
+                                              ": a row may have at most " +
+                                              std::to_string(staging_bytes) + " bytes");
     collective::sharding split = collective::sharding::rows;
     if (how.how) {
         split = *how.how;
@@ -55,10 +55,9 @@ result<collective::object> executor::weights_shape(const load_job& job,
             return tl::unexpected(choice.error());
         split = choice->best;
     }
-    return collective::describe_weights(split, how.n_out, how.k, cards, how.chainable,
-                                        split == collective::sharding::whole
-                                            ? weights_.emptiest(numbers)
-                                            : 0);
+    return collective::describe_weights(
+        split, how.n_out, how.k, cards, how.chainable,
+        split == collective::sharding::whole ? weights_.emptiest(numbers) : 0);
 }
 
 void executor::load_weights(session_id id, std::shared_ptr<load_job> job)
@@ -67,11 +66,11 @@ void executor::load_weights(session_id id, std::shared_ptr<load_job> job)
     if (!s)
         return;
     if (s->weights.size() + s->loads_running >= s->weights.capacity())
-        return answer_loop(job->done,
-                           fail_as<weights_info>(SPANKER_ERR_QUOTA,
-                                                 "the session has " +
-                                                     std::to_string(s->weights.capacity()) +
-                                                     " weights already; unload some"));
+        return answer_loop(
+            job->done,
+            fail_as<weights_info>(SPANKER_ERR_QUOTA, "the session has " +
+                                                         std::to_string(s->weights.capacity()) +
+                                                         " weights already; unload some"));
     job->cards = ready_cards(*s);
     if (job->cards.empty())
         return answer_loop(job->done,
@@ -119,8 +118,7 @@ loader::port executor::loader_port()
         .commit =
             [this](load_job& job, const digest_bytes& hash) {
                 return ask<weights>(*this, [&job, hash](executor& x) {
-                    return x.weights_.insert({hash, job.shape, job.cards},
-                                             std::move(job.on_cards));
+                    return x.weights_.insert({hash, job.shape, job.cards}, std::move(job.on_cards));
                 });
             },
         .discard =
@@ -178,15 +176,14 @@ bool executor::start_upload(load_job& job, const load_chunk& chunk,
             ended(tl::unexpected(from.error()));
             return true;
         }
-        items[n] = {.opcode = SPK_OP_DMA_IN,
-                    .wait_signal = SPK_NO_SIGNAL,
-                    .post_signal = SPK_NO_SIGNAL,
-                    .dst = {.handle = job.on_cards.pieces[rank].handle[queue_requests],
-                            .pitch = part->card_pitch,
-                            .offset = part->card_offset},
-                    .src = {.handle = *from,
-                            .pitch = part->staging_pitch,
-                            .offset = part->staging_offset}};
+        items[n] = {
+            .opcode = SPK_OP_DMA_IN,
+            .wait_signal = SPK_NO_SIGNAL,
+            .post_signal = SPK_NO_SIGNAL,
+            .dst = {.handle = job.on_cards.pieces[rank].handle[queue_requests],
+                    .pitch = part->card_pitch,
+                    .offset = part->card_offset},
+            .src = {.handle = *from, .pitch = part->staging_pitch, .offset = part->staging_offset}};
         items[n].rows = {.rows = part->rows, .row_bytes = part->row_bytes};
         batches[n] = {&card, std::span(&items[n], 1)};
         n++;

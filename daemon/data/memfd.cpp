@@ -29,8 +29,7 @@ result<void> check_range(std::uint64_t offset, std::uint64_t bytes, std::uint64_
     std::uint64_t end;
     if (__builtin_add_overflow(offset, bytes, &end) || end > file_bytes)
         return fail(SPANKER_ERR_RANGE, range_text(offset, bytes) + " end past the " + what +
-                                           ", which has " + std::to_string(file_bytes) +
-                                           " bytes");
+                                           ", which has " + std::to_string(file_bytes) + " bytes");
     return {};
 }
 
@@ -98,14 +97,13 @@ result<source_file> check_source_file(int fd, std::uint64_t offset, std::uint64_
     if (!status)
         return tl::unexpected(status.error());
     if (!S_ISREG(status->st_mode))
-        return fail(SPANKER_ERR_INVALID, std::string("the weights file is ") +
-                                             file_type_name(fd) +
+        return fail(SPANKER_ERR_INVALID, std::string("the weights file is ") + file_type_name(fd) +
                                              "; pass a regular file or a memfd");
     const int mode = ::fcntl(fd, F_GETFL) & O_ACCMODE;
     if (mode == O_WRONLY)
         return fail(SPANKER_ERR_DENIED, "the weights file is open for writing only");
-    if (auto fits = check_range(offset, bytes, static_cast<std::uint64_t>(status->st_size),
-                                "weights file");
+    if (auto fits =
+            check_range(offset, bytes, static_cast<std::uint64_t>(status->st_size), "weights file");
         !fits)
         return tl::unexpected(fits.error());
     const int seals = ::fcntl(fd, F_GET_SEALS);

@@ -2,10 +2,10 @@
 //
 // Buffers and tensors of sessions. Buffers are charged to the user by their
 // declared length before anything is mapped: a sparse memfd costs its maker nothing.
+#include "daemon/data/objects.hpp"
 #include "daemon/collective/sharding.hpp"
 #include "daemon/data/executor.hpp"
 #include "daemon/data/memfd.hpp"
-#include "daemon/data/objects.hpp"
 
 namespace spanker::daemon::data {
 namespace {
@@ -15,8 +15,8 @@ result<std::unique_ptr<buffer>> make_buffer(int fd, const buffer_options& how,
 {
     if (auto good = check_operand_memfd(fd, how.offset, how.bytes, how.access); !good)
         return tl::unexpected(good.error());
-    auto memory = guarded_map::map(fd, how.offset, how.bytes, how.access & SPANKER_BUFFER_WRITE,
-                                   true);
+    auto memory =
+        guarded_map::map(fd, how.offset, how.bytes, how.access & SPANKER_BUFFER_WRITE, true);
     if (!memory)
         return tl::unexpected(memory.error());
     auto b = std::make_unique<buffer>();
@@ -45,17 +45,17 @@ void executor::register_buffer(session_id id, std::shared_ptr<unique_fd> memfd,
     if (!s)
         return;
     if (s->buffers.size() + s->buffers_coming >= s->buffers.capacity())
-        return answer_loop(done, fail_as<std::uint64_t>(
-                                     SPANKER_ERR_QUOTA,
-                                     "the session has " + std::to_string(s->buffers.capacity()) +
-                                         " buffers already; unregister one"));
+        return answer_loop(done, fail_as<std::uint64_t>(SPANKER_ERR_QUOTA,
+                                                        "the session has " +
+                                                            std::to_string(s->buffers.capacity()) +
+                                                            " buffers already; unregister one"));
     const std::uint64_t used = s->account->buffer_bytes, most = limits_.buffer_bytes_per_uid;
     if (s->account->uid != 0 && (used > most || how.bytes > most - used))
-        return answer_loop(done, fail_as<std::uint64_t>(
-                                     SPANKER_ERR_QUOTA,
-                                     "registering " + std::to_string(how.bytes) +
-                                         " bytes would pass the user's limit of " +
-                                         std::to_string(most) + "; unregister buffers"));
+        return answer_loop(
+            done, fail_as<std::uint64_t>(SPANKER_ERR_QUOTA,
+                                         "registering " + std::to_string(how.bytes) +
+                                             " bytes would pass the user's limit of " +
+                                             std::to_string(most) + "; unregister buffers"));
     std::vector<file_of_card> files;
     for (const std::uint32_t number : ready_cards(*s)) {
         const plane_card& card = *cards_.find(number);
@@ -101,10 +101,10 @@ void executor::unregister_buffer(session_id id, std::uint64_t handle, reply<void
     if (!found)
         return answer_loop(done, result<void>(tl::unexpected(found.error())));
     if ((*found)->in_use != 0)
-        return answer_loop(done,
-                           fail_as<void>(SPANKER_ERR_BUSY,
-                                         "buffer " + std::to_string(handle) +
-                                             " is used by work in flight; wait for it first"));
+        return answer_loop(
+            done,
+            fail_as<void>(SPANKER_ERR_BUSY, "buffer " + std::to_string(handle) +
+                                                " is used by work in flight; wait for it first"));
     s->counters->buffers--;
     release_buffer(*s, s->buffers.take(handle), [done] { done({}); });
 }
@@ -117,17 +117,17 @@ void executor::release_buffer(session& s, std::unique_ptr<buffer> b, loop_call a
     s.counters->buffer_bytes -= bytes;
     unmapping_++;
     std::shared_ptr<buffer> held(std::move(b));
-    mapper_.post([this, handles = registrations(*held, cards_), held,
-                  after = std::move(after)]() mutable {
-        unregister(handles);
-        handles.clear();
-        held.reset();
-        post_waiting([after = std::move(after)](executor& x) {
-            x.unmapping_--;
-            if (after)
-                x.to_loop(after);
+    mapper_.post(
+        [this, handles = registrations(*held, cards_), held, after = std::move(after)]() mutable {
+            unregister(handles);
+            handles.clear();
+            held.reset();
+            post_waiting([after = std::move(after)](executor& x) {
+                x.unmapping_--;
+                if (after)
+                    x.to_loop(after);
+            });
         });
-    });
 }
 
 // ---- tensors ----
@@ -154,15 +154,15 @@ result<void> executor::allocate(card_object& object)
 result<collective::object> tensor_shape(const tensor_options& how, std::uint32_t cards)
 {
     if (how.group != 0)
-        return fail(SPANKER_ERR_NO_OBJECT, "no group " + std::to_string(how.group) +
-                                               "; 0 means all cards of the session");
+        return fail(SPANKER_ERR_NO_OBJECT,
+                    "no group " + std::to_string(how.group) + "; 0 means all cards of the session");
     if (how.layout >= SPANKER_LAYOUT_COUNT)
         return fail(SPANKER_ERR_INVALID, "unknown layout " + std::to_string(how.layout));
     if (how.dtype >= SPK_DTYPE_COUNT)
         return fail(SPANKER_ERR_INVALID, "unknown dtype " + std::to_string(how.dtype));
     if (how.shape.empty() || how.shape.size() > 2)
-        return fail(SPANKER_ERR_BAD_DIMS, "a tensor has 1 or 2 dimensions, not " +
-                                              std::to_string(how.shape.size()));
+        return fail(SPANKER_ERR_BAD_DIMS,
+                    "a tensor has 1 or 2 dimensions, not " + std::to_string(how.shape.size()));
     for (const std::uint64_t dimension : how.shape)
         if (dimension == 0)
             return fail(SPANKER_ERR_BAD_DIMS, "a dimension of the tensor is 0");
@@ -180,10 +180,10 @@ void executor::alloc_tensor(session_id id, const tensor_options& how, reply<std:
     if (!s)
         return;
     if (s->tensors.full())
-        return answer_loop(done, fail_as<std::uint64_t>(
-                                     SPANKER_ERR_QUOTA,
-                                     "the session has " + std::to_string(s->tensors.capacity()) +
-                                         " tensors already; free one"));
+        return answer_loop(done, fail_as<std::uint64_t>(SPANKER_ERR_QUOTA,
+                                                        "the session has " +
+                                                            std::to_string(s->tensors.capacity()) +
+                                                            " tensors already; free one"));
     auto tensor = std::make_unique<card_object>();
     tensor->cards = ready_cards(*s);
     if (tensor->cards.empty())
@@ -209,10 +209,10 @@ void executor::free_tensor(session_id id, std::uint64_t handle, reply<void> done
     if (!found)
         return answer_loop(done, result<void>(tl::unexpected(found.error())));
     if ((*found)->in_use != 0)
-        return answer_loop(done,
-                           fail_as<void>(SPANKER_ERR_BUSY,
-                                         "tensor " + std::to_string(handle) +
-                                             " is used by work in flight; wait for it first"));
+        return answer_loop(
+            done,
+            fail_as<void>(SPANKER_ERR_BUSY, "tensor " + std::to_string(handle) +
+                                                " is used by work in flight; wait for it first"));
     auto tensor = s->tensors.take(handle);
     s->counters->tensors--;
     s->counters->card_bytes -= tensor->card_bytes;
@@ -235,10 +235,10 @@ void executor::submit(session_id id, std::vector<spanker_sqe> entries,
         return answer_loop(done, fail_as<results>(SPANKER_ERR_INVALID,
                                                   "the last entry of a call cannot be linked"));
     if (s->portable_accepted + entries.size() > limits_.portable_in_flight)
-        return answer_loop(done, fail_as<results>(
-                                     SPANKER_ERR_AGAIN,
-                                     "more than " + std::to_string(limits_.portable_in_flight) +
-                                         " entries would be in flight; wait for replies"));
+        return answer_loop(
+            done, fail_as<results>(SPANKER_ERR_AGAIN,
+                                   "more than " + std::to_string(limits_.portable_in_flight) +
+                                       " entries would be in flight; wait for replies"));
     auto* call = new portable_call{std::move(done), results(entries.size()),
                                    static_cast<std::uint32_t>(entries.size())};  // deliver_ frees
     s->portable_accepted += static_cast<std::uint32_t>(entries.size());

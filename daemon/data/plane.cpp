@@ -82,7 +82,7 @@ private:
     std::shared_ptr<const topology_snapshot> topology_;
     std::map<session_id, known_session> sessions_;
     std::deque<std::function<void()>> refused_;  // answered by the next dispatch()
-    std::deque<executor::task> later_;  // must reach the executor, its queue was full
+    std::deque<executor::task> later_;           // must reach the executor, its queue was full
     session_id next_session_ = 1;
     load_id next_load_ = 1;
     bool draining_ = false, stopped_ = false;
@@ -179,8 +179,8 @@ result<void> plane_on_thread::check(const session_options& options) const
     return {};
 }
 
-result<std::vector<std::uint32_t>> plane_on_thread::choose_cards(
-    const session_options& options) const
+result<std::vector<std::uint32_t>>
+plane_on_thread::choose_cards(const session_options& options) const
 {
     std::vector<std::uint32_t> chosen;
     const auto state_of = [&](std::uint32_t number) -> const topology_card* {
@@ -216,8 +216,8 @@ result<session_fds> plane_on_thread::create_session(const session_options& optio
     auto cards = choose_cards(options);
     if (!cards)
         return tl::unexpected(cards.error());
-    auto shared = data::rings::make(
-        data::rings_layout::of(options.sq_entries, options.arena_bytes));
+    auto shared =
+        data::rings::make(data::rings_layout::of(options.sq_entries, options.arena_bytes));
     auto sq = data::doorbell::make(), cq = data::doorbell::make();
     if (!shared || !sq || !cq)
         return tl::unexpected(!shared ? shared.error() : !sq ? sq.error() : cq.error());
@@ -283,12 +283,10 @@ void plane_on_thread::register_buffer(session_id session, unique_fd memfd,
                    done);
 }
 
-void plane_on_thread::unregister_buffer(session_id session, std::uint64_t buffer,
-                                        reply<void> done)
+void plane_on_thread::unregister_buffer(session_id session, std::uint64_t buffer, reply<void> done)
 {
     post_or_refuse(
-        [session, buffer, done](executor& x) { x.unregister_buffer(session, buffer, done); },
-        done);
+        [session, buffer, done](executor& x) { x.unregister_buffer(session, buffer, done); }, done);
 }
 
 void plane_on_thread::alloc_tensor(session_id session, tensor_options options,

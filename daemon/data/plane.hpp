@@ -82,9 +82,9 @@ struct session_stats {
     std::uint64_t buffer_bytes = 0;  // registered
     std::uint64_t card_bytes = 0;    // tensors, without weights
     std::uint32_t buffers = 0, tensors = 0, weights = 0;
-    std::uint32_t in_flight = 0;     // requests taken and not answered
-    std::uint64_t requests = 0;      // answered
-    std::uint64_t failures = 0;      // of these, with an error
+    std::uint32_t in_flight = 0;  // requests taken and not answered
+    std::uint64_t requests = 0;   // answered
+    std::uint64_t failures = 0;   // of these, with an error
 };
 
 struct buffer_options {
@@ -101,19 +101,19 @@ struct tensor_options {
 };
 
 struct weights_options {
-    std::uint64_t n_out = 0, k = 0;  // k a multiple of 256
-    std::uint64_t offset = 0;        // of the first block in the file
+    std::uint64_t n_out = 0, k = 0;           // k a multiple of 256
+    std::uint64_t offset = 0;                 // of the first block in the file
     std::optional<collective::sharding> how;  // nothing: the planner chooses
-    bool chainable = false;  // cut rows in 256s, so that Y can be a k_shard tensor
-    bool seal = false;       // insist on F_SEAL_WRITE: hash first, skip a resident upload
+    bool chainable = false;                   // cut rows in 256s, so that Y can be a k_shard tensor
+    bool seal = false;  // insist on F_SEAL_WRITE: hash first, skip a resident upload
 };
 
 struct weights_info {
     std::uint64_t handle = 0;
     collective::sharding how = collective::sharding::whole;
     std::uint64_t bytes = 0;
-    bool resident = false;      // the cards had them already
-    std::string hash;           // hex, of the blocks
+    bool resident = false;             // the cards had them already
+    std::string hash;                  // hex, of the blocks
     std::vector<std::uint32_t> cards;  // that hold a part
 };
 
@@ -166,16 +166,15 @@ public:
     virtual std::vector<session_stats> sessions() const = 0;
 
     // ---- objects ----
-    virtual void register_buffer(session_id session, unique_fd memfd,
-                                 const buffer_options& options, reply<std::uint64_t> done) = 0;
+    virtual void register_buffer(session_id session, unique_fd memfd, const buffer_options& options,
+                                 reply<std::uint64_t> done) = 0;
     virtual void unregister_buffer(session_id session, std::uint64_t buffer, reply<void> done) = 0;
     virtual void alloc_tensor(session_id session, tensor_options options,
                               reply<std::uint64_t> done) = 0;
     virtual void free_tensor(session_id session, std::uint64_t tensor, reply<void> done) = 0;
 
     // progress at most every 250 ms; may be empty.
-    virtual load_id load_weights(session_id session, unique_fd file,
-                                 const weights_options& options,
+    virtual load_id load_weights(session_id session, unique_fd file, const weights_options& options,
                                  std::function<void(const load_progress&)> progress,
                                  reply<weights_info> done) = 0;
     virtual void cancel_load(load_id load) = 0;  // its reply says CANCELLED

@@ -13,9 +13,9 @@ using data::key_reader;
 
 // ---- words, in the order of their enumerations ----
 
-constexpr const char* op_words[SPANKER_SOP_COUNT] = {
-    "nop", "matmul", "all_reduce", "all_gather", "broadcast", "write_tensor", "read_tensor",
-    "cancel"};
+constexpr const char* op_words[SPANKER_SOP_COUNT] = {"nop",         "matmul",    "all_reduce",
+                                                     "all_gather",  "broadcast", "write_tensor",
+                                                     "read_tensor", "cancel"};
 constexpr const char* layout_words[SPANKER_LAYOUT_COUNT] = {"replicated", "row_shard", "k_shard",
                                                             "partial"};
 constexpr const char* dtype_words[SPK_DTYPE_COUNT] = {"f32", "f16", "bf16", "i32", "i8"};
@@ -118,9 +118,9 @@ void parse_cancel(key_reader& keys, spanker_sqe& e)
 }
 
 // In the order of enum spanker_session_op.
-constexpr parser parsers[SPANKER_SOP_COUNT] = {
-    parse_nop,        parse_matmul,    parse_all_reduce, parse_collective,
-    parse_broadcast,  parse_transfer,  parse_transfer,   parse_cancel};
+constexpr parser parsers[SPANKER_SOP_COUNT] = {parse_nop,        parse_matmul,    parse_all_reduce,
+                                               parse_collective, parse_broadcast, parse_transfer,
+                                               parse_transfer,   parse_cancel};
 
 result<spanker_sqe> parse(std::uint8_t op, key_reader& keys, std::uint64_t now_ns)
 {
@@ -152,10 +152,7 @@ result<std::uint8_t> parse_op(std::string_view name)
     return static_cast<std::uint8_t>(*word);
 }
 
-const char* op_name(std::uint8_t op)
-{
-    return op < SPANKER_SOP_COUNT ? op_words[op] : "unknown";
-}
+const char* op_name(std::uint8_t op) { return op < SPANKER_SOP_COUNT ? op_words[op] : "unknown"; }
 
 result<std::uint32_t> parse_layout(std::string_view name)
 {
@@ -252,9 +249,6 @@ result<session_options> parse_session(const options& from)
     return how;
 }
 
-result<void> parse_none(const options& from)
-{
-    return key_reader(from).finish();
-}
+result<void> parse_none(const options& from) { return key_reader(from).finish(); }
 
 }  // namespace spanker::daemon

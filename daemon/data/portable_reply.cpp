@@ -9,7 +9,7 @@ const char* algorithm_name(std::uint32_t algorithm)
 {
     switch (algorithm) {
 #define SPANKER_X(symbol, number, name) \
-    case number: \
+    case number:                        \
         return name;
         SPANKER_ALGORITHMS(SPANKER_X)
 #undef SPANKER_X
@@ -36,7 +36,8 @@ options describe_result(const entry_result& result)
     if (c.card != SPANKER_NO_CARD)
         reply.push_back({"card", std::uint64_t{c.card}});
     if (c.link != SPANKER_NO_LINK)
-        reply.push_back({"link", std::to_string(c.link >> 8) + "." + std::to_string(c.link & 0xff)});
+        reply.push_back(
+            {"link", std::to_string(c.link >> 8) + "." + std::to_string(c.link & 0xff)});
     return reply;
 }
 

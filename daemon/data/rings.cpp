@@ -132,10 +132,10 @@ result<std::uint32_t> rings::submitted() const
     const std::uint32_t tail = load_acquire(header()->sq.tail);  // pairs with the client's release
     const std::uint32_t waiting = tail - sq_head_;
     if (waiting > layout_.sq_entries)
-        return fail(SPANKER_ERR_INVALID,
-                    "submission ring: tail " + std::to_string(tail) + " is not within " +
-                        std::to_string(layout_.sq_entries) + " entries of head " +
-                        std::to_string(sq_head_));
+        return fail(SPANKER_ERR_INVALID, "submission ring: tail " + std::to_string(tail) +
+                                             " is not within " +
+                                             std::to_string(layout_.sq_entries) +
+                                             " entries of head " + std::to_string(sq_head_));
     return waiting;
 }
 
@@ -158,10 +158,10 @@ result<std::uint32_t> rings::completion_room() const
     const std::uint32_t head = load_acquire(header()->cq.head);
     const std::uint32_t unread = cq_tail_ - head;
     if (unread > layout_.cq_entries)
-        return fail(SPANKER_ERR_INVALID,
-                    "completion ring: head " + std::to_string(head) + " is not within " +
-                        std::to_string(layout_.cq_entries) + " entries behind tail " +
-                        std::to_string(cq_tail_));
+        return fail(SPANKER_ERR_INVALID, "completion ring: head " + std::to_string(head) +
+                                             " is not within " +
+                                             std::to_string(layout_.cq_entries) +
+                                             " entries behind tail " + std::to_string(cq_tail_));
     return layout_.cq_entries - unread;
 }
 
@@ -186,19 +186,13 @@ bool rings::prepare_sleep()
     return load_acquire(header()->sq.tail) == sq_head_;
 }
 
-void rings::awake()
-{
-    __atomic_store_n(&header()->sq.sleeping, 0, __ATOMIC_RELAXED);
-}
+void rings::awake() { __atomic_store_n(&header()->sq.sleeping, 0, __ATOMIC_RELAXED); }
 
 void rings::set_predicted_ns(std::uint64_t ns)
 {
     __atomic_store_n(&header()->predicted_ns, ns, __ATOMIC_RELAXED);
 }
 
-void rings::set_dead()
-{
-    store_release(header()->dead, 1);
-}
+void rings::set_dead() { store_release(header()->dead, 1); }
 
 }  // namespace spanker::daemon::data

@@ -94,8 +94,8 @@ void executor::accept(session& s, entry_queue& queue, request r)
                      deliver_);
         return;
     }
-    const bool at_once = r.entry.opcode == SPANKER_SOP_CANCEL && !queue.open_run() &&
-                         !r.linked() && !r.barrier();
+    const bool at_once =
+        r.entry.opcode == SPANKER_SOP_CANCEL && !queue.open_run() && !r.linked() && !r.barrier();
     if (at_once) {
         cancel_entries(s, r);
         return;
@@ -127,15 +127,16 @@ void executor::cancel_entries(session& s, const request& r)
             }
     deck_.for_each([&](flight& f) {
         const auto of_it = [&](const request& x) { return x.entry.user_data == target; };
-        if (f.owner == &s && std::any_of(f.requests.begin(),
-                                         f.requests.begin() + f.request_count, of_it)) {
+        if (f.owner == &s &&
+            std::any_of(f.requests.begin(), f.requests.begin() + f.request_count, of_it)) {
             found++;
             deck_.cancel(f, SPANKER_ERR_CANCELLED);
         }
     });
     if (found == 0)
-        answer_error(s, r, {SPANKER_ERR_NO_OBJECT, "cancel: no entry with user_data " +
-                                                       std::to_string(target) + " is pending"},
+        answer_error(s, r,
+                     {SPANKER_ERR_NO_OBJECT,
+                      "cancel: no entry with user_data " + std::to_string(target) + " is pending"},
                      deliver_);
     else
         answer(s, r, {.card = SPANKER_NO_CARD, .link = SPANKER_NO_LINK}, {}, deliver_);
@@ -264,8 +265,7 @@ executor::attempt executor::launch(session& s, entry_queue& queue, std::uint32_t
 void executor::fail_run(session& s, entry_queue& queue, std::uint32_t count, std::uint32_t bad,
                         const error& why)
 {
-    static const error others = {SPANKER_ERR_CANCELLED,
-                                 "another entry of its linked run failed"};
+    static const error others = {SPANKER_ERR_CANCELLED, "another entry of its linked run failed"};
     for (std::uint32_t i = 0; i < count; i++) {
         const request r = queue[0];
         queue.pop();
@@ -296,8 +296,8 @@ void executor::expire_queue(session& s, entry_queue& queue, std::uint64_t now)
         fail_run(s, queue, count, bad, early_error(queue[bad]));
     }
     for (std::uint32_t i = 0; i < queue.size(); i++)
-        earliest_deadline_ns_ = std::min(
-            earliest_deadline_ns_, std::max(queue[i].deadline_ns, now + run_cost_ns));
+        earliest_deadline_ns_ =
+            std::min(earliest_deadline_ns_, std::max(queue[i].deadline_ns, now + run_cost_ns));
 }
 
 void executor::flight_ended(flight& f)
@@ -322,9 +322,6 @@ void executor::flight_ended(flight& f)
         close(s, &lost_pages);
 }
 
-void executor::publish_predicted(session& s)
-{
-    s.ring.set_predicted_ns(s.predicted_ns);
-}
+void executor::publish_predicted(session& s) { s.ring.set_predicted_ns(s.predicted_ns); }
 
 }  // namespace spanker::daemon::data

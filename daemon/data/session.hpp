@@ -47,8 +47,7 @@ struct session {
           tensors(SPANKER_KIND_TENSOR, limits.tensors_per_session),
           weights(SPANKER_KIND_WEIGHTS, limits.weights_per_session),
           ring_queue(ring.layout().cq_entries), portable_queue(limits.portable_in_flight)
-    {
-    }
+    {}
 
     const session_id id;
     uid_account* account = nullptr;
@@ -65,12 +64,12 @@ struct session {
     std::uint32_t loads_running = 0;
 
     entry_queue ring_queue, portable_queue;
-    std::uint32_t ring_accepted = 0;      // taken and not answered
+    std::uint32_t ring_accepted = 0;  // taken and not answered
     std::uint32_t portable_accepted = 0;
-    bool drop_run = false;                // the rest of an over-long run is cancelled
+    bool drop_run = false;  // the rest of an over-long run is cancelled
     std::uint64_t next_order = 0;
-    std::uint64_t served = 0;             // when a run of it was last started (a count)
-    std::uint64_t predicted_ns = 0;       // of what is in flight
+    std::uint64_t served = 0;        // when a run of it was last started (a count)
+    std::uint64_t predicted_ns = 0;  // of what is in flight
     std::uint32_t flights = 0;
 
     bool closing = false;
@@ -86,7 +85,6 @@ using deliver_call = std::function<void(portable_call*)>;
 void answer(session& owner, const request& r, const spanker_cqe& how, const std::string& message,
             const deliver_call& deliver);
 // The same for an error that no card saw.
-void answer_error(session& owner, const request& r, const error& why,
-                  const deliver_call& deliver);
+void answer_error(session& owner, const request& r, const error& why, const deliver_call& deliver);
 
 }  // namespace spanker::daemon::data

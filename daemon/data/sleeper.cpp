@@ -12,8 +12,7 @@ namespace spanker::daemon::data {
 
 sleeper::sleeper()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), alone_(std::thread::hardware_concurrency() <= 1)
-{
-}
+{}
 
 void sleeper::watch(int fd)
 {
@@ -42,9 +41,10 @@ void sleeper::sleep_until(std::uint64_t deadline_ns, std::uint64_t now_ns)
     const bool forever = deadline_ns == ~std::uint64_t{0};
     const int n = ::epoll_pwait2(epoll_.get(), events, 16, forever ? nullptr : &wait, nullptr);
     if (n < 0 && errno == ENOSYS)  // before Linux 5.11
-        (void)::epoll_wait(epoll_.get(), events, 16,
-                           forever ? -1 : static_cast<int>(std::min<std::uint64_t>(
-                                              wait_ns / 1'000'000 + 1, 60'000)));
+        (void)::epoll_wait(
+            epoll_.get(), events, 16,
+            forever ? -1
+                    : static_cast<int>(std::min<std::uint64_t>(wait_ns / 1'000'000 + 1, 60'000)));
 }
 
 }  // namespace spanker::daemon::data

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cards that are reset, go away and come back under the plane.
+#include "data_fake_backend.hpp"
+#include "data_rig.hpp"
+
+namespace spanker::daemon::test {
+namespace {
+
+struct bed {
+    bed() : rig(cards), session(rig.opened()), rings(session) {}
+    fake_backend cards{3};
+    plane_rig rig;
+    session_fds session;
+    client_rings rings;
+};
+
+spanker_sqe write_tensor(std::uint64_t tensor, std::uint64_t buffer, std::uint64_t bytes)
+{
+    spanker_sqe e = {.opcode = SPANKER_SOP_WRITE_TENSOR, .user_data = 1};
+    e.transfer = {.tensor = static_cast<std::uint32_t>(tensor),
+                  .buffer = static_cast<std::uint32_t>(buffer),
+                  .bytes = bytes};
+    return e;
+}
+
+TEST(data_cards, one_that_goes_in_the_middle_ends_its_requests_by_name)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    b.rings.push({nop(1)});
+    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
+    b.cards.card(0).lose(SPANKER_ERR_CARD_LOST);
+    b.rig.data->card_changed(0, SPANKER_CARD_GONE);
+    const auto cqe = b.rig.next(b.rings);
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(cqe->res, -ENODEV);
+    EXPECT_EQ(cqe->kind, SPANKER_ERR_CARD_LOST);
+    EXPECT_EQ(cqe->card, 0u);
+}
+
+TEST(data_cards, the_next_request_uses_what_is_left)
+{
+    bed b;
+    b.cards.card(0).lose(SPANKER_ERR_CARD_LOST);
+    b.rig.data->card_changed(0, SPANKER_CARD_GONE);
+    b.rings.push({nop(1)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, 0);
+    EXPECT_EQ(b.cards.card(1).count(SPK_OP_NOP), 1u);
+    const auto t = b.rig.add_tensor(b.session.id, {.shape = {256}});
+    ASSERT_TRUE(t);
+    EXPECT_EQ(b.cards.card(0).used_bytes, 0u);
+    EXPECT_EQ(b.cards.card(1).used_bytes, 1024u);
+}
+
+TEST(data_cards, a_loss_that_nobody_told_is_learnt_from_the_refusal)
+{
+    bed b;
+    b.rings.push({nop(0)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, 0);
+    b.cards.card(0).lose(SPANKER_ERR_CARD_LOST);
+    b.rings.push({nop(1)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, -ENODEV);
+    b.rings.push({nop(2)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, 0);
+}
+
+TEST(data_cards, memory_from_before_a_reset_is_stale_for_good)
+{
+    bed b;
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    const auto old = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    b.rig.data->card_changed(1, SPANKER_CARD_RESETTING);
+    b.rig.data->card_changed(1, SPANKER_CARD_READY);
+    const auto stale = b.rig.submit(b.session.id, {write_tensor(*old, *buffer, 4096)});
+    EXPECT_EQ(stale[0].cqe.res, -ESTALE);
+    EXPECT_NE(stale[0].message.find("card 1 was reset"), std::string::npos) << stale[0].message;
+    const auto fresh = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    const auto good = b.rig.submit(b.session.id, {write_tensor(*fresh, *buffer, 4096)});
+    EXPECT_EQ(good[0].cqe.res, 0) << good[0].message;  // the buffer survived
+    EXPECT_TRUE(b.rig.drop_tensor(b.session.id, *old));
+}
+
+TEST(data_cards, memory_of_a_card_that_is_gone_is_lost)
+{
+    bed b;
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    const auto t = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    b.rig.data->card_changed(2, SPANKER_CARD_GONE);
+    const auto lost = b.rig.submit(b.session.id, {write_tensor(*t, *buffer, 4096)});
+    EXPECT_EQ(lost[0].cqe.res, -ENODEV);
+    EXPECT_TRUE(b.rig.drop_tensor(b.session.id, *t));
+    EXPECT_TRUE(b.rig.drop_buffer(b.session.id, *buffer));
+    for (unsigned c = 0; c < 3; c++) {
+        EXPECT_EQ(b.cards.card(c).used_bytes, 0u) << c;
+        EXPECT_EQ(b.cards.card(c).buffers, 0u) << c;
+    }
+}
+
+TEST(data_cards, a_session_outlives_all_its_cards)
+{
+    bed b;
+    for (std::uint32_t c = 0; c < 3; c++)
+        b.rig.data->card_changed(c, SPANKER_CARD_DEAD);
+    b.rings.push({nop(1)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, -ENODEV);
+    EXPECT_EQ(b.rig.add_tensor(b.session.id, {.shape = {4}}).error().kind, SPANKER_ERR_NO_SAILS);
+    b.rig.data->card_changed(1, SPANKER_CARD_READY);
+    b.rings.push({nop(2)});
+    EXPECT_EQ(b.rig.next(b.rings)->res, 0);
+}
+
+TEST(data_cards, resident_weights_do_not_survive_a_reset)
+{
+    bed b;
+    constexpr std::uint64_t rows = 12;
+    const auto file = [] {
+        return make_memfd(4096 * 2, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    };
+    const weights_options how = {.n_out = rows, .k = 256, .how = collective::sharding::rows};
+    ASSERT_TRUE(b.rig.load(b.session.id, file(), how));
+    EXPECT_TRUE(b.rig.load(b.session.id, file(), how)->resident);
+    b.rig.data->card_changed(0, SPANKER_CARD_RESETTING);
+    b.rig.data->card_changed(0, SPANKER_CARD_READY);
+    EXPECT_FALSE(b.rig.load(b.session.id, file(), how)->resident);
+}
+
+TEST(data_cards, tensors_of_different_cards_cannot_meet_in_a_run)
+{
+    bed b;
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    b.rig.data->card_changed(0, SPANKER_CARD_GONE);
+    const auto two = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    b.rig.data->card_changed(0, SPANKER_CARD_READY);
+    const auto three = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    ASSERT_TRUE(two && three);
+    spanker_sqe first = write_tensor(*two, *buffer, 4096);
+    first.flags = SPANKER_SQE_LINKED;
+    const auto r = b.rig.submit(b.session.id, {first, write_tensor(*three, *buffer, 4096)});
+    EXPECT_EQ(r[0].cqe.res, -ECANCELED);
+    EXPECT_EQ(r[1].cqe.res, -EINVAL);
+    EXPECT_NE(r[1].message.find("other cards"), std::string::npos) << r[1].message;
+}
+
+}  // namespace
+}  // namespace spanker::daemon::test
