@@ -34,8 +34,8 @@ deps: ## install every Debian package that building and testing need
 check: deps ## run every rig this machine allows; the summary says what was skipped and why
 	@tools/check.sh
 
-check-unit: ## unit and contract tests under AddressSanitizer, UBSan and ThreadSanitizer
-	@tools/check.sh unit tsan
+check-unit: ## unit and contract tests, plain and under the sanitizers
+	@tools/check.sh gcc asan tsan
 
 check-daemon: ## the daemon on a private bus, with real clients
 	@tools/check.sh daemon

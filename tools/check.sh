@@ -28,10 +28,10 @@ export CTEST_OUTPUT_ON_FAILURE=1 GTEST_COLOR=no CLICOLOR=0 LC_ALL=C.UTF-8
 table='
 static       formatting, licences, shell scripts, words that may not stand in the tree
 golden       the numeric test vectors agree with the format, derived anew by a second program
-build        everything compiles with gcc, warnings are errors
-unit         unit and contract tests under AddressSanitizer and UBSan
-daemon       the whole daemon on a private bus, plain and under AddressSanitizer and UBSan
-tsan         everything compiles with clang; threaded parts under ThreadSanitizer
+gcc          everything compiles with gcc as released; unit and contract tests, fuzzers over corpus and random inputs
+asan         everything compiles with clang; unit and contract tests under AddressSanitizer and UBSan
+tsan         the threaded parts under ThreadSanitizer
+daemon       the whole daemon on a private bus, as released and under AddressSanitizer and UBSan
 fuzz         a short run of every fuzzer, corpora kept
 tidy         clang-tidy on every product source that changed since its last clean verdict
 install      make install, a client built against the installed library, make uninstall
@@ -87,11 +87,12 @@ have() { command -v "$1" >/dev/null; }
 
 declare -A built
 
+generator='Unix Makefiles' keep_going=-k
+if have ninja; then generator=Ninja keep_going=-k0; fi
+
 configured() { # NAME CMAKE_ARGUMENTS...
     local name=$1
     shift
-    local generator='Unix Makefiles'
-    have ninja && generator=Ninja
     cmake -S "$root" -B "$out/$name" -G "$generator" -DCMAKE_INSTALL_PREFIX=/usr "$@"
 }
 
@@ -100,18 +101,26 @@ build() { # NAME TARGET CMAKE_ARGUMENTS...
     shift 2
     if [ -z "${built[$name/$target]-}" ]; then
         built[$name/$target]=1
-        configured "$name" "$@" && cmake --build "$out/$name" --parallel "$jobs" --target "$target" &&
+        configured "$name" "$@" && cmake --build "$out/$name" --parallel "$jobs" --target "$target" -- "$keep_going" &&
             built[$name/$target]=0
     fi
     [ "${built[$name/$target]}" = 0 ]
 }
 
 build_gcc() { build gcc all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++; }
-build_asan() { build asan all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ -DSPANKER_SANITIZE=address,undefined; }
-build_clang() { build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=thread; }
-build_fuzz() {
-    build fuzz all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=address,undefined \
-        -DSPANKER_FUZZ=ON
+
+# One sanitized build serves tests and fuzzers.
+build_asan() {
+    if have clang++; then
+        build asan all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=address,undefined \
+            -DSPANKER_FUZZ=ON
+    else
+        build asan all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ -DSPANKER_SANITIZE=address,undefined
+    fi
+}
+
+build_tsan() {
+    build tsan tests-tsan -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DSPANKER_SANITIZE=thread
 }
 
 # Runs the tests that carry one of the labels and counts them.
@@ -133,11 +142,21 @@ rig_golden() {
     [ -n "${program-}" ] || failed 1 "tests/data has no program that verifies the vectors"
 }
 
-rig_build() { step "gcc build" build_gcc; }
+rig_gcc() {
+    step "the gcc build" build_gcc || return
+    ctest_rig gcc '^(unit|contract|fuzz)$'
+}
 
-rig_unit() {
-    build_asan || { failed 1 "the sanitized build"; return; }
-    ctest_rig asan '^(unit|contract|fuzz)$'
+rig_asan() {
+    step "the sanitized build" build_asan || return
+    ctest_rig asan '^(unit|contract)$'
+}
+
+rig_tsan() {
+    have clang++ || { skipped 1 "clang is not installed"; return; }
+    step "the build for ThreadSanitizer" build_tsan || return
+    # ThreadSanitizer of these compilers cannot map its shadow under every layout of address-space randomisation.
+    ctest_rig tsan '^tsan$' setarch -R
 }
 
 rig_daemon() {
@@ -147,23 +166,16 @@ rig_daemon() {
     ctest_rig asan '^daemon$'
 }
 
-rig_tsan() {
-    have clang++ || { skipped 1 "clang is not installed"; return; }
-    step "clang build" build_clang || return
-    # ThreadSanitizer of these compilers cannot map its shadow under every layout of address-space randomisation.
-    ctest_rig clang '^tsan$' setarch -R
-}
-
 rig_fuzz() {
     have clang++ || { skipped 1 "clang is not installed"; return; }
-    build_fuzz || { failed 1 "the fuzzing build"; return; }
-    adopt tools/rig-fuzz.sh "$out/fuzz" "$cache/corpus" "$fuzz_seconds" "$jobs"
+    build_asan || { failed 1 "the sanitized build"; return; }
+    adopt tools/rig-fuzz.sh "$out/asan" "$cache/corpus" "$fuzz_seconds" "$jobs"
 }
 
 rig_tidy() {
     have clang-tidy || { skipped 1 "clang-tidy is not installed"; return; }
-    build_clang || { failed 1 "the clang build"; return; }
-    adopt python3 tools/rig-tidy.py "$out/clang" "$cache/tidy" "$jobs"
+    build_asan || { failed 1 "the sanitized build"; return; }
+    adopt python3 tools/rig-tidy.py "$out/asan" "$cache/tidy" "$jobs"
 }
 
 rig_install() {

@@ -8,7 +8,7 @@ set -eu
 build=${1:-build}
 bin=$build/bin
 folder=$(mktemp -d "${TMPDIR:-/tmp}/spanker-demo-XXXXXX")
-bus_pid= daemon_pid=
+bus_pid='' daemon_pid=''
 
 stop() {
     for pid in $daemon_pid $bus_pid; do

@@ -110,6 +110,16 @@ check_modes() {
     verdict "file modes" "$findings"
 }
 
-for check in format licences shell xml words length library modes; do
+# Every right that the daemon asks polkit about is known to polkit.
+check_rights() {
+    local findings=
+    for action in $(cat daemon/*.cpp 2>/dev/null | tr -d '\n' | grep -oE 'require\([a-z_]+, *"[a-z-]+"' | sed 's/.*"\(.*\)"/\1/' | sort -u); do
+        grep -q "\"org.popsolutions.spanker1.$action\"" daemon/dist/org.popsolutions.spanker1.policy ||
+            findings+="$action"$'\n'
+    done
+    verdict "actions missing in daemon/dist/org.popsolutions.spanker1.policy" "${findings%$'\n'}"
+}
+
+for check in rights format licences shell xml words length library modes; do
     "check_$check"
 done
