@@ -8,3 +8,9 @@ spanker_test(data_plane
         data_plane_tensors.cpp data_plane_weights.cpp
     LIBS spanker_data)
 spanker_test(data_threads SOURCES data_threads.cpp LIBS spanker_data LABELS tsan)
+
+# The same on simulated cards.
+if(TARGET spanker_backend_embedded)
+    spanker_test(data_embedded SOURCES data_embedded_collectives.cpp data_embedded_matmul.cpp
+        LIBS spanker_data spanker_backend_embedded LABELS tsan TIMEOUT 120)
+endif()

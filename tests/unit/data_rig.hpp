@@ -119,24 +119,37 @@ struct plane_rig {
         announce(SPANKER_CARD_READY);
     }
 
-    // Publishes a ring of all cards, all in one state.
-    void announce(std::uint32_t state)
+    // Publishes a ring of all cards, all in one state; a link (by the card and port of its
+    // lower end) or a card may be missing.
+    void announce(std::uint32_t state) { publish(state, none, none, none); }
+    void announce_without(std::uint32_t card, std::uint32_t port)
+    {
+        publish(SPANKER_CARD_READY, card, port, none);
+    }
+    void announce_without_card(std::uint32_t card)
+    {
+        publish(SPANKER_CARD_READY, none, none, card);
+    }
+    static constexpr std::uint32_t none = ~0u;
+    void publish(std::uint32_t state, std::uint32_t cut_card, std::uint32_t cut_port,
+                 std::uint32_t gone)
     {
         topology_snapshot snapshot;
         snapshot.generation = ++generation;
         const auto numbers = cards.cards();
         for (const std::uint32_t n : numbers)
-            snapshot.cards.push_back({.index = n, .serial = n + 1u, .state = state});
+            if (n != gone)
+                snapshot.cards.push_back({.index = n, .serial = n + 1u, .state = state});
         for (std::size_t i = 0; i < numbers.size() && numbers.size() > 1; i++) {
-            const std::uint32_t a = numbers[i], b = numbers[(i + 1) % numbers.size()];
-            if (numbers.size() == 2 && i == 1)
-                break;
-            snapshot.links.push_back({.a = {a, 1},
-                                      .b = {b, 0},
-                                      .state = SPK_PORT_UP,
-                                      .width = 4,
-                                      .width_max = 4,
-                                      .bytes_per_second = 500'000'000});
+            const link_end a = {numbers[i], 1}, b = {numbers[(i + 1) % numbers.size()], 0};
+            const bool cut = a.card == cut_card && a.port == cut_port;
+            if (a.card != gone && b.card != gone)
+                snapshot.links.push_back({.a = a,
+                                          .b = b,
+                                          .state = cut ? SPK_PORT_DOWN : SPK_PORT_UP,
+                                          .width = 4,
+                                          .width_max = 4,
+                                          .bytes_per_second = 500'000'000});
         }
         data->set_topology(std::make_shared<const topology_snapshot>(snapshot));
     }
