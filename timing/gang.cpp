@@ -11,10 +11,16 @@
 
 namespace spanker::timing {
 
-gang& world::impl::gang_of(const command& cmd)
+// The gang it has arrived in, else the one of its name that still lacks members.
+gang& world::impl::gang_of(const record* r)
 {
+    const command& cmd = r->cmd;
     for (gang& g : gangs) {
-        if (g.domain == cmd.args[0] && g.id == cmd.args[1])
+        if (r->arrived && std::ranges::find(g.arrived, r) != g.arrived.end())
+            return g;
+    }
+    for (gang& g : gangs) {
+        if (g.domain == cmd.args[0] && g.id == cmd.args[1] && g.fires == never)
             return g;
     }
     return gangs.emplace_back(
@@ -23,7 +29,7 @@ gang& world::impl::gang_of(const command& cmd)
 
 void world::impl::gang_arrive(card_state& c, record* r)
 {
-    gang& g = gang_of(r->cmd);
+    gang& g = gang_of(r);
     r->arrived = true;
     r->start = now;
     g.arrived.push_back(r);
@@ -35,8 +41,30 @@ void world::impl::gang_arrive(card_state& c, record* r)
     } else if (!reachable(first->card, r->card)) {
         gang_spoil(g, SPK_ORIGIN(c.id, r->queue, r->cmd.id, SPANKER_CARD_LINK_DOWN, SPK_NO_PORT));
     } else if (g.arrived.size() == g.members) {
-        const std::vector<record*> members = std::move(g.arrived);
-        drop_gang(&g);
+        gang_schedule(g);
+    }
+}
+
+// A gang fires at a whole nanosecond, the unit that cards report: so the times of its section,
+// counted from it, read the same wherever in a nanosecond the last member came.
+void world::impl::gang_schedule(gang& g)
+{
+    g.fires = (now + ps_per_ns - 1) / ps_per_ns * ps_per_ns;
+    if (g.fires == now)
+        fire_due_gangs();
+    else
+        set_timer({.when = g.fires, .order = timer_order++, .cookie = 0, .gang = true});
+}
+
+void world::impl::fire_due_gangs()
+{
+    for (std::size_t i = 0; i < gangs.size();) {
+        if (gangs[i].bad || gangs[i].fires > now) {
+            ++i;
+            continue;
+        }
+        const std::vector<record*> members = std::move(gangs[i].arrived);
+        drop_gang(&gangs[i]);
         gang_fire(members);
     }
 }
@@ -57,7 +85,7 @@ void world::impl::gang_leave(record* r, std::uint64_t origin)
 {
     if (r->cmd.args[2] == 0)
         return;
-    gang& g = gang_of(r->cmd);
+    gang& g = gang_of(r);
     std::erase(g.arrived, r);
     if (!g.bad)
         gang_spoil(g, origin);

@@ -128,8 +128,11 @@ struct world::impl {
     void reset(card_state& c);
 
     // gang.cpp: meetings
-    gang& gang_of(const command& cmd);
+    gang& gang_of(const record* r);
     void gang_arrive(card_state& c, record* r);
+    void gang_schedule(gang& g);
+    void fire_due_gangs();
+    void set_timer(const timer_entry& entry);
     void gang_fire(std::span<record* const> members);
     void gang_leave(record* r, std::uint64_t origin);
     void gang_spoil(gang& g, std::uint64_t origin);

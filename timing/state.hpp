@@ -285,6 +285,7 @@ struct gang {
     std::uint32_t failed = 0;  // members that came and failed
     bool bad = false;
     std::uint64_t origin = 0;
+    time_ps fires = never;  // set when the last member came
     std::vector<record*> arrived;
 };
 
@@ -298,6 +299,7 @@ struct doom_entry {
 struct timer_entry {
     time_ps when;
     std::uint64_t order, cookie;
+    bool gang = false;  // the engine's own: a gang fires
     bool operator>(const timer_entry& other) const
     {
         return when != other.when ? when > other.when : order > other.order;

@@ -89,12 +89,23 @@ void world::impl::handle_issues(card_state& c)
 void world::impl::handle_timers()
 {
     while (!timers.empty() && timers.front().when <= now) {
-        news.push_back({.is_timer = true, .cookie = timers.front().cookie, .end = {}});
+        const timer_entry due = timers.front();
         std::pop_heap(timers.begin(), timers.end(), std::greater<>());
         timers.pop_back();
         ++handled;
+        if (due.gang)
+            fire_due_gangs();
+        else
+            news.push_back({.is_timer = true, .cookie = due.cookie, .end = {}});
     }
     plan.set(timer_source, timers.empty() ? never : timers.front().when);
+}
+
+void world::impl::set_timer(const timer_entry& entry)
+{
+    timers.push_back(entry);
+    std::push_heap(timers.begin(), timers.end(), std::greater<>());
+    plan.set(timer_source, timers.front().when);
 }
 
 void world::impl::deliver_news()
@@ -316,10 +327,8 @@ void world::advance_to(time_ps until)
 
 void world::at(time_ps when, std::uint64_t cookie)
 {
-    auto& timers = impl_->timers;
-    timers.push_back({std::max(when, impl_->now), impl_->timer_order++, cookie});
-    std::push_heap(timers.begin(), timers.end(), std::greater<>());
-    impl_->plan.set(impl_->timer_source, timers.front().when);
+    impl_->set_timer(
+        {.when = std::max(when, impl_->now), .order = impl_->timer_order++, .cookie = cookie});
 }
 
 std::uint64_t world::events() const { return impl_->handled; }
