@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every way to cut the weights is planned for the same request and the fastest
-// wins; ties go to rows, which needs no cables.
+// wins. Rows win unless another cut gains more than a sixteenth: they need no
+// cables, and the product has the same bits on any number of cards.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -13,6 +14,12 @@ namespace spanker::daemon::collective {
 namespace {
 
 constexpr std::uint64_t impossible = UINT64_MAX;
+
+// Whether leaving the best cut so far for this one is worth it.
+bool worth(std::uint64_t ns, std::uint64_t best_ns, bool best_is_rows)
+{
+    return ns < (best_is_rows ? best_ns - best_ns / 16 : best_ns);
+}
 
 result<std::uint64_t> price(const graph& fabric, std::span<const std::uint32_t> cards,
                             const object& weights, std::uint32_t n_tok)
@@ -68,7 +75,7 @@ result<sharding_choice> choose_sharding(const graph& fabric, std::span<const std
         if (!ns)
             return tl::unexpected(ns.error());
         *one.ns = *ns;
-        if (best == nullptr || *ns < *best->ns) {
+        if (best == nullptr || worth(*ns, *best->ns, best->how == sharding::rows)) {
             best = &one;
             made.best = one.how;
             made.idle_cards = idle(*weights, count);

@@ -320,6 +320,16 @@ TEST(choose_sharding, prefers_k_for_a_wide_and_flat_matrix)
     EXPECT_LT(made->k_split_ns, made->rows_ns);
 }
 
+TEST(choose_sharding, keeps_rows_when_another_cut_gains_next_to_nothing)
+{
+    const auto cards = first_cards(4);
+    const auto made = choose_sharding(ring_of(4), cards, 4096, 4096, 1);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->best, sharding::rows);
+    EXPECT_LT(made->rows_ns - made->k_split_ns, made->rows_ns / 16);
+    EXPECT_LT(made->k_split_ns, made->rows_ns);  // or this test shows nothing
+}
+
 TEST(choose_sharding, counts_idle_cards_and_cuts_that_need_cables_that_are_not_there)
 {
     const auto cards = first_cards(4);
