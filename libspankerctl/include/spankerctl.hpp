@@ -343,6 +343,8 @@ struct tile_shape : spanker_tile_shape {
                std::uint64_t element_bytes, spanker_weight_format format = SPANKER_WEIGHTS_PLAIN)
         : spanker_tile_shape{tokens, n_out, depth, element_bytes, format}
     {}
+    std::uint64_t weight_bytes() const { return spanker_tile_weight_bytes(this); }
+    std::uint64_t activation_bytes() const { return spanker_tile_activation_bytes(this); }
 };
 
 inline spanker_strategy pick_strategy(const tile_shape& tile, std::uint64_t n_sails,

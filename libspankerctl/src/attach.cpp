@@ -114,8 +114,8 @@ int publish(spanker_session* s, const void* who, attachment& a)
 {
     std::unique_lock lock(s->state);
     s->wake.wait(lock, [&] { return !s->reaping; });
-    const int r = s->ring.open(std::move(a.rings), std::move(a.sq_eventfd),
-                               std::move(a.cq_eventfd), std::move(a.control));
+    const int r = s->ring.open(std::move(a.rings), std::move(a.sq_eventfd), std::move(a.cq_eventfd),
+                               std::move(a.control));
     if (r == -EPROTO)
         return malformed(who, "OpenSession: rings");
     if (r < 0)

@@ -125,7 +125,7 @@ int protection_of(int memfd)
 }
 
 int import_memfd(spanker_session* session, int memfd, std::uint64_t offset, std::uint64_t bytes,
-           spanker_access access, spanker_buffer** out)
+                 spanker_access access, spanker_buffer** out)
 {
     if (access_text(access) == nullptr)
         return fail(session, SPANKER_KIND_INVALID, "access is none of SPANKER_ACCESS_*");
@@ -257,7 +257,8 @@ int spanker_buffer_import(spanker_session* session, int memfd, std::uint64_t off
 {
     if (session == nullptr || out == nullptr)
         return fail_null(session, session == nullptr ? "session" : "out");
-    return guarded(session, [&] { return import_memfd(session, memfd, offset, bytes, access, out); });
+    return guarded(session,
+                   [&] { return import_memfd(session, memfd, offset, bytes, access, out); });
 }
 
 void* spanker_buffer_data(const spanker_buffer* buffer)

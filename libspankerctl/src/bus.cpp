@@ -28,8 +28,8 @@ spanker_error own_error(int r, const std::string& what)
 {
     switch (-r) {
     case ETIMEDOUT: {
-        spanker_error error = make_error(
-            SPANKER_KIND_TIMEOUT, fmt::format("{}: spankerd did not answer in time", what));
+        spanker_error error = make_error(SPANKER_KIND_TIMEOUT,
+                                         fmt::format("{}: spankerd did not answer in time", what));
         std::strcpy(error.name, no_reply);
         return error;
     }
@@ -106,10 +106,7 @@ int bus::open(const void* who, const std::string& address, std::uint64_t timeout
     return 0;
 }
 
-bus::~bus()
-{
-    sd_bus_flush_close_unref(connection_);
-}
+bus::~bus() { sd_bus_flush_close_unref(connection_); }
 
 int bus::connect(const void* who)
 {

@@ -222,9 +222,9 @@ int all_reduce_f32(spanker_session* session, float* const* ranks, std::uint32_t 
     for (std::uint32_t i = 0; i < rank_count; ++i)
         std::memcpy(memory + i * bytes, ranks[i], bytes);
     const spanker_operand_ref both = {host.get(), nullptr, 0};
-    if (const int r = spanker_all_reduce(session, both, both, count, SPANKER_F32,
-                                         reduce == SPANKER_AVG ? SPANKER_SUM : reduce, nullptr,
-                                         nullptr);
+    if (const int r =
+            spanker_all_reduce(session, both, both, count, SPANKER_F32,
+                               reduce == SPANKER_AVG ? SPANKER_SUM : reduce, nullptr, nullptr);
         r < 0)
         return r;
     for (std::uint32_t i = 0; i < rank_count; ++i) {

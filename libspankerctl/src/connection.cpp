@@ -70,7 +70,4 @@ int spanker_connect(const spanker_connect_options* options, spanker_connection**
     return guarded(nullptr, [&] { return connect(options, out); });
 }
 
-void spanker_disconnect(spanker_connection* connection)
-{
-    delete connection;
-}
+void spanker_disconnect(spanker_connection* connection) { delete connection; }

@@ -205,7 +205,4 @@ const char* spanker_kind_text(spanker_kind kind)
                                        : spanker_error_text(to_table(kind));
 }
 
-const char* spanker_version_string(void)
-{
-    return SPANKER_VERSION;
-}
+const char* spanker_version_string(void) { return SPANKER_VERSION; }

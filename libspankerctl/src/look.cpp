@@ -131,10 +131,7 @@ int read_topology_cards(sd_bus_message* m, std::vector<spanker_card_info>& cards
 
 }  // namespace
 
-std::string card_path(std::uint32_t card)
-{
-    return fmt::format("{}/cards/{}", root_path, card);
-}
+std::string card_path(std::uint32_t card) { return fmt::format("{}/cards/{}", root_path, card); }
 
 int get_topology(spanker_connection* c, const void* who, message_ptr& reply,
                  spanker_fabric_info& fabric, std::vector<spanker_card_info>& cards)

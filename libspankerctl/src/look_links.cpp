@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <charconv>
 
 #include "look_read.hpp"
 
@@ -15,11 +15,21 @@ namespace {
 // "0.1-1.0" -> ".../links/0_1__1_0"; empty when it is no link name.
 std::string link_path(const char* name)
 {
-    unsigned a = 0, p = 0, b = 0, q = 0;
-    char rest = 0;
-    if (name == nullptr || std::sscanf(name, "%u.%u-%u.%u%c", &a, &p, &b, &q, &rest) != 4)
-        return {};
-    return fmt::format("{}/links/{}_{}__{}_{}", root_path, a, p, b, q);
+    static constexpr std::string_view separators[] = {".", "-", ".", ""};
+    std::string_view rest = name;
+    std::uint32_t numbers[4] = {};
+    for (std::size_t i = 0; i < 4; ++i) {
+        const auto [end, error] =
+            std::from_chars(rest.data(), rest.data() + rest.size(), numbers[i]);
+        if (error != std::errc())
+            return {};
+        rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+        if (i == 3 ? !rest.empty() : !rest.starts_with(separators[i]))
+            return {};
+        rest.remove_prefix(separators[i].size());
+    }
+    return fmt::format("{}/links/{}_{}__{}_{}", root_path, numbers[0], numbers[1], numbers[2],
+                       numbers[3]);
 }
 
 int read_link_details(spanker_connection* c, spanker_link_info& link)
@@ -68,9 +78,9 @@ int get_links(spanker_connection* c, const void* who, spanker_fabric_info& fabri
 
 int not_a_link(spanker_connection* c, const char* name)
 {
-    return fail(c, SPANKER_KIND_INVALID,
-                fmt::format("'{}' is no link name; write it as CARD.PORT-CARD.PORT, e.g. 0.1-1.0",
-                            name == nullptr ? "" : name));
+    return fail(
+        c, SPANKER_KIND_INVALID,
+        fmt::format("'{}' is no link name; write it as CARD.PORT-CARD.PORT, e.g. 0.1-1.0", name));
 }
 
 }  // namespace
@@ -177,15 +187,21 @@ int spanker_topology(spanker_connection* c, spanker_fabric_info* fabric, spanker
 int spanker_link_counters(spanker_connection* c, const char* link, spanker_counter* counters,
                           std::size_t max, std::size_t* count)
 {
-    if (c == nullptr || count == nullptr || (counters == nullptr && max != 0))
-        return fail_null(c, c == nullptr ? "connection" : count == nullptr ? "count" : "counters");
+    if (c == nullptr || link == nullptr || count == nullptr || (counters == nullptr && max != 0))
+        return fail_null(c, c == nullptr       ? "connection"
+                            : link == nullptr  ? "link"
+                            : count == nullptr ? "count"
+                                               : "counters");
     return guarded(c, [&] { return link_counters(c, link, counters, max, count); });
 }
 
 int spanker_link_lanes(spanker_connection* c, const char* link, spanker_lane_info* lanes,
                        std::size_t max, std::size_t* count)
 {
-    if (c == nullptr || count == nullptr || (lanes == nullptr && max != 0))
-        return fail_null(c, c == nullptr ? "connection" : count == nullptr ? "count" : "lanes");
+    if (c == nullptr || link == nullptr || count == nullptr || (lanes == nullptr && max != 0))
+        return fail_null(c, c == nullptr       ? "connection"
+                            : link == nullptr  ? "link"
+                            : count == nullptr ? "count"
+                                               : "lanes");
     return guarded(c, [&] { return link_lanes(c, link, lanes, max, count); });
 }

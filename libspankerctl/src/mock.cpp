@@ -115,7 +115,8 @@ bool readable(int fd, int limit_ms)
 {
     pollfd one = {fd, POLLIN, 0};
     int r = 0;
-    while ((r = poll(&one, 1, limit_ms)) < 0 && errno == EINTR) {}
+    while ((r = poll(&one, 1, limit_ms)) < 0 && errno == EINTR) {
+    }
     return r == 1;
 }
 
@@ -168,9 +169,10 @@ int start_bus(spanker_mock& mock)
     const unique_fd reader(ends[0]);
     {
         const unique_fd writer(ends[1]);
-        if (const int r = spawn({"dbus-daemon", "--nofork", "--nopidfile", "--config-file=" + config,
-                                 fmt::format("--print-address={}", writer.get())},
-                                {}, writer.get(), mock.bus);
+        if (const int r =
+                spawn({"dbus-daemon", "--nofork", "--nopidfile", "--config-file=" + config,
+                       fmt::format("--print-address={}", writer.get())},
+                      {}, writer.get(), mock.bus);
             r < 0)
             return r;
     }
@@ -224,10 +226,10 @@ int start_daemon(spanker_mock& mock, std::uint32_t cards, const char* topology)
     unique_fd socket;
     if (const int r = notify_socket(notify, socket); r < 0)
         return r;
-    if (const int r = spawn({path != nullptr ? path : SPANKER_DAEMON_PATH,
-                             fmt::format("--cards=embedded:{}:{}", cards, topology),
-                             "--bus=" + mock.address},
-                            {"NOTIFY_SOCKET=" + notify}, -1, mock.daemon);
+    if (const int r =
+            spawn({path != nullptr ? path : SPANKER_DAEMON_PATH,
+                   fmt::format("--cards=embedded:{}:{}", cards, topology), "--bus=" + mock.address},
+                  {"NOTIFY_SOCKET=" + notify}, -1, mock.daemon);
         r < 0)
         return r;
     return wait_ready(mock, socket.get());

@@ -35,8 +35,8 @@ const char* cure(spanker_error_kind kind)
 const char* algorithm_name(std::uint32_t algorithm)
 {
     switch (algorithm) {
-#define SPANKER_X(symbol, number, name)                                                            \
-    case number:                                                                                   \
+#define SPANKER_X(symbol, number, name) \
+    case number:                        \
         return name;
         SPANKER_ALGORITHMS(SPANKER_X)
 #undef SPANKER_X

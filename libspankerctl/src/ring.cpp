@@ -66,10 +66,7 @@ std::uint64_t monotonic_ns()
            static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-ring::~ring()
-{
-    close();
-}
+ring::~ring() { close(); }
 
 void ring::close()
 {
@@ -201,9 +198,6 @@ void ring::sleep(std::uint64_t deadline_ns)
     word(header_->cq.sleeping).store(0, std::memory_order_relaxed);
 }
 
-void ring::wake() const
-{
-    ring_eventfd(cq_eventfd_);
-}
+void ring::wake() const { ring_eventfd(cq_eventfd_); }
 
 }  // namespace spanker::lib

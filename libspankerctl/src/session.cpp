@@ -58,10 +58,7 @@ int spanker_session_open(spanker_connection* connection, const spanker_session_o
     return guarded(connection, [&] { return open(connection, options, out); });
 }
 
-void spanker_session_close(spanker_session* session)
-{
-    delete session;
-}
+void spanker_session_close(spanker_session* session) { delete session; }
 
 int spanker_session_cards(const spanker_session* session, std::uint32_t* cards, std::size_t max)
 {

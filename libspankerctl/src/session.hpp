@@ -54,7 +54,7 @@ struct spanker_session {
     std::shared_ptr<spanker::lib::bus> link;
     std::string path;
     std::unordered_set<spanker_buffer*> buffers;
-    std::vector<std::uint64_t> unwanted;  // buffers freed with work in flight: daemon's handles
+    std::vector<std::uint64_t> unwanted;      // buffers freed with work in flight: daemon's handles
     std::unique_ptr<spanker_session> single;  // its first card alone, for whole problems
 
     // Counts daemons this session has seen. Written under both locks.

@@ -25,8 +25,7 @@ struct spanker_weights {
 namespace spanker::lib {
 
 // 0, or -ECONNRESET when the daemon that held it is gone (`now` is the session's generation).
-int check_fresh(spanker_session* s, std::uint32_t generation, std::uint32_t now,
-                const char* what);
+int check_fresh(spanker_session* s, std::uint32_t generation, std::uint32_t now, const char* what);
 
 const char* dtype_name(spanker_dtype dtype);     // nullptr: none of them
 std::uint32_t dtype_bytes(spanker_dtype dtype);  // 0: none of them
