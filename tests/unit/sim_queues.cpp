@@ -243,6 +243,22 @@ TEST_F(sim_queues, abort_ends_a_running_command_within_100_us)
     EXPECT_LE(done[0].end_ns - before, 100'000u);
 }
 
+TEST_F(sim_queues, abort_of_what_is_not_there_is_done)
+{
+    EXPECT_EQ(it.execute(it.open(0, 0), abort_of(1, 77)).status, SPANKER_CARD_OK);
+}
+
+TEST_F(sim_queues, signals_in_use_cannot_be_set)
+{
+    queue& q = it.open(0, 1);
+    q.put(waits(fill(0, 4, 1), 5));
+    q.ring();
+    it.cards.run();
+    EXPECT_EQ(it.execute(q, signal_set(0, 6, 9)).status, SPANKER_CARD_INVALID);
+    EXPECT_EQ(it.execute(q, signal_set(0, 5, 9)).status, SPANKER_CARD_OK);
+    EXPECT_EQ(it.execute(q, waits(nop(), 4, 9)).status, SPANKER_CARD_OK);
+}
+
 TEST_F(sim_queues, fence_waits_for_all_earlier_and_holds_all_later)
 {
     queue& q = it.open(0, 1);
