@@ -139,10 +139,14 @@ sd_bus_message* pending_call::reply() const
     return made;
 }
 
+// A reply that could not be filled (it is poisoned then) or sent is an error, for a client never waits in vain.
 void pending_call::send(sd_bus_message* reply) const
 {
-    if (reply && !std::exchange(state_->answered, true))
-        sd_bus_send(sd_bus_message_get_bus(state_->message), reply, nullptr);
+    if (!state_->answered) {
+        state_->answered = true;
+        if (!reply || sd_bus_send(sd_bus_message_get_bus(state_->message), reply, nullptr) < 0)
+            state_->answer({SPANKER_ERR_NO_MEMORY, "the daemon could not make its reply"});
+    }
     sd_bus_message_unref(reply);
 }
 

@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t probe_limit_us = 2'000'000;
 constexpr std::uint64_t training_limit_us = 500'000;
 constexpr std::uint64_t memory_look_us = 20'000;
+// A fabric that flaps must not flood the service manager, whose socket may block.
+constexpr std::uint64_t status_interval_us = 250'000;
 
 void log_link(const link_state& link)
 {
@@ -205,7 +207,7 @@ void manager::ready_when_settled()
     training_limit_.reset();
     tell_status();
     log(log_level::info, "ready: " + status_);
-    notify_ready(home_, status_);
+    notify_ready(home_, told_status_ = status_);
 }
 
 void manager::tell_status()
@@ -217,11 +219,13 @@ void manager::tell_status()
     std::string now =
         fmt::format("{}/{} cards, {}, fabric {}{}", ready, fleet_.all().size(), name_of(seen->kind),
                     name_of(seen->fabric), draining_ ? ", draining" : "");
-    if (now == status_)
-        return;
     status_ = std::move(now);
-    if (ready_)
-        notify_status(status_);
+    if (ready_ && !status_timer_)
+        status_timer_ = home_.after(status_interval_us, [this] {
+            status_timer_.reset();
+            if (status_ != told_status_)
+                notify_status(told_status_ = status_);
+        });
 }
 
 // ---- administration ----
@@ -250,7 +254,7 @@ result<void> manager::reload()
         log(log_level::error, fresh.error().message + "; the old configuration stays");
     }
     if (ready_)
-        notify_ready(home_, status_);
+        notify_ready(home_, told_status_ = status_);
     if (!fresh)
         return tl::unexpected(fresh.error());
     return {};

@@ -66,7 +66,7 @@ private:
     const daemon_options chosen_;
     config settings_;
     bool draining_ = false, ready_ = false, stopped_ = false;
-    std::string status_;
+    std::string status_, told_status_;
 
     rights admin_;
     jobs jobs_;
@@ -81,7 +81,7 @@ private:
     std::map<std::string, std::unique_ptr<link_bus>> link_objects_;
     std::unique_ptr<plane> data_;
     std::map<std::uint32_t, std::uint32_t> told_;  // card states as the plane knows them
-    event_source data_replies_, probe_limit_, training_limit_, memory_look_;
+    event_source data_replies_, probe_limit_, training_limit_, memory_look_, status_timer_;
     bool probes_waited_ = false, training_waited_ = false;
     std::unique_ptr<manager_bus> face_;
 };

@@ -132,13 +132,13 @@ options describe(const sessions::offer& made, const plane_limits& limits)
 
 int append_session(sd_bus_message* reply, const session_stats& stats, const std::string& comm)
 {
-    int r = sd_bus_message_open_container(reply, 'r', "tuusattta{sv}");
-    const auto cards = widen(stats.cards);
+    int r = sd_bus_message_open_container(reply, 'r', "tuusauttta{sv}");
     if (r >= 0)
         r = sd_bus_message_append(reply, "tuus", stats.id, std::uint32_t{stats.uid},
                                   static_cast<std::uint32_t>(stats.pid), comm.c_str());
     if (r >= 0)
-        r = sd_bus_message_append_array(reply, 't', cards.data(), cards.size() * sizeof cards[0]);
+        r = sd_bus_message_append_array(reply, 'u', stats.cards.data(),
+                                        stats.cards.size() * sizeof stats.cards[0]);
     if (r >= 0)
         r = sd_bus_message_append(reply, "ttt", stats.buffer_bytes, std::uint64_t{stats.in_flight},
                                   stats.requests);
@@ -213,7 +213,7 @@ result<void> manager_bus::list_sessions(sd_bus_message* message)
         return tl::unexpected(uid.error());
     pending_call call(message);
     sd_bus_message* reply = call.reply();
-    if (reply && sd_bus_message_open_container(reply, 'a', "(tuusattta{sv})") >= 0) {
+    if (reply && sd_bus_message_open_container(reply, 'a', "(tuusauttta{sv})") >= 0) {
         if (plane* data = manager_.data())
             for (const session_stats& stats : data->sessions()) {
                 const session* known = manager_.all_sessions().find(stats.id);
@@ -272,7 +272,7 @@ const sd_bus_vtable manager_bus::vtable[] = {
                                           "h", cq_eventfd, "a{sv}", info),
                             bus_method<&manager_bus::open_session>, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS("ListSessions", SD_BUS_NO_ARGS,
-                            SD_BUS_RESULT("a(tuusattta{sv})", sessions),
+                            SD_BUS_RESULT("a(tuusauttta{sv})", sessions),
                             bus_method<&manager_bus::list_sessions>, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_METHOD_WITH_ARGS("Drain", SD_BUS_ARGS("b", drain), SD_BUS_NO_RESULT,
                             bus_method<&manager_bus::drain>, SD_BUS_VTABLE_UNPRIVILEGED),

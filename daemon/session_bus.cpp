@@ -65,18 +65,6 @@ reply<void> answer_nothing(sd_bus_message* message, effect then = {})
     };
 }
 
-options describe(const weights_info& loaded)
-{
-    options values{
-        {"sharding", std::string(sharding_name(loaded.how))},
-        {"bytes", loaded.bytes},
-        {"resident", loaded.resident},
-        {"hash", loaded.hash},
-        {"cards", std::vector<std::uint64_t>(loaded.cards.begin(), loaded.cards.end())},
-    };
-    return values;
-}
-
 // How much a load moves, without overflow: what does not fit is refused by the plane anyway.
 std::uint64_t packed_bytes(const weights_options& what)
 {
@@ -204,7 +192,7 @@ result<void> session_bus::load_weights(sd_bus_message* message)
                 return call.fail(loaded.error());
             sd_bus_message* reply = call.reply();
             if (reply && sd_bus_message_append(reply, "to", loaded->handle, "/") >= 0)
-                append_options(reply, describe(*loaded));
+                append_options(reply, describe_weights(*loaded));
             call.send(reply);
         });
     return {};
@@ -243,7 +231,7 @@ result<void> session_bus::load_as_job(sd_bus_message* message, unique_fd file,
             shared.memory_changed();
             if (!loaded)
                 return work.finish(id, tl::unexpected(loaded.error()));
-            options outcome = describe(*loaded);
+            options outcome = describe_weights(*loaded);
             outcome.insert(outcome.begin(), {"weights", loaded->handle});
             work.finish(id, std::move(outcome));
         });

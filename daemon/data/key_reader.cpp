@@ -76,13 +76,14 @@ const std::vector<std::uint64_t>* key_reader::numbers(std::string_view key)
     return typed<std::vector<std::uint64_t>>(key, "an array of unsigned integers");
 }
 
+// An unknown key comes first: misspelt, it is why another one is missing.
 result<void> key_reader::finish() const
 {
-    if (!refusal_.empty())
-        return fail(SPANKER_ERR_INVALID, refusal_);
     for (std::size_t i = 0; i < from_.size(); i++)
         if (!taken_[i])
             return fail(SPANKER_ERR_INVALID, "unknown key '" + from_[i].key + "'");
+    if (!refusal_.empty())
+        return fail(SPANKER_ERR_INVALID, refusal_);
     return {};
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -156,30 +157,57 @@ private_bus::private_bus()
 }
 
 notifications::notifications(const folder& home)
-    : path_(home.path() + "/notify"), socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0))
+    : path_(home.path() + "/notify"), socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)),
+      stop_(eventfd(0, EFD_CLOEXEC))
 {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     path_.copy(address.sun_path, sizeof address.sun_path - 1);
     require(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0,
             "bind");
+    reader_ = std::thread([this] { read_all(); });
 }
 
-std::optional<std::string> notifications::wait_for(const std::string& prefix, milliseconds limit)
+notifications::~notifications()
 {
-    const auto end = steady_clock::now() + limit;
+    eventfd_write(stop_.get(), 1);
+    reader_.join();
+}
+
+void notifications::read_all()
+{
     for (;;) {
-        while (read_ < seen_.size())
-            if (const std::string& line = seen_[read_++]; line.rfind(prefix, 0) == 0)
-                return line;
-        if (!readable(socket_.get(), left_of(end)))
-            return std::nullopt;
+        pollfd both[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+        poll(both, 2, -1);
+        if (both[1].revents)
+            return;
         char text[4096];
         const ssize_t got = recv(socket_.get(), text, sizeof text, 0);
         std::istringstream lines(
             std::string(text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))));
+        std::lock_guard guard(lock_);
         for (std::string line; std::getline(lines, line);)
             seen_.push_back(line);
+        more_.notify_all();
     }
+}
+
+std::optional<std::string> notifications::wait_for(const std::string& prefix, milliseconds limit)
+{
+    std::unique_lock guard(lock_);
+    std::optional<std::string> found;
+    more_.wait_for(guard, limit, [&] {
+        while (!found && passed_ < seen_.size())
+            if (const std::string& line = seen_[passed_++]; line.rfind(prefix, 0) == 0)
+                found = line;
+        return found.has_value();
+    });
+    return found;
+}
+
+std::vector<std::string> notifications::seen() const
+{
+    std::lock_guard guard(lock_);
+    return seen_;
 }
 
 // ---- the daemon ----
@@ -354,8 +382,8 @@ std::size_t count_sessions(client& from)
     auto got = from.call(root, interface("Manager"), "ListSessions");
     require(static_cast<bool>(got), "ListSessions");
     std::size_t count = 0;
-    sd_bus_message_enter_container(*got, 'a', "(tuusattta{sv})");
-    while (sd_bus_message_skip(*got, "(tuusattta{sv})") > 0)
+    sd_bus_message_enter_container(*got, 'a', "(tuusauttta{sv})");
+    while (sd_bus_message_skip(*got, "(tuusauttta{sv})") > 0)
         count++;
     return count;
 }

@@ -7,11 +7,14 @@
 #include <systemd/sd-bus.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <thread>
 #include <vector>
 
 #include "daemon/unique_fd.hpp"
@@ -75,20 +78,26 @@ private:
     process daemon_;
 };
 
-// The datagrams of a service manager's notification socket.
+// The datagrams of a service manager's notification socket, read at once as a service manager does.
 class notifications final {
 public:
     explicit notifications(const folder& home);
+    ~notifications();
     const std::string& path() const { return path_; }
-    // Reads until a line starts with `prefix`; the line, or nullopt after the time.
+    // The next line, after those that earlier calls passed, that starts with `prefix`; nullopt after the time.
     std::optional<std::string> wait_for(const std::string& prefix, std::chrono::milliseconds limit);
-    const std::vector<std::string>& seen() const { return seen_; }
+    std::vector<std::string> seen() const;
 
 private:
+    void read_all();
+
     std::string path_;
-    unique_fd socket_;
+    unique_fd socket_, stop_;
+    mutable std::mutex lock_;  // of seen_
+    std::condition_variable more_;
     std::vector<std::string> seen_;
-    std::size_t read_ = 0;
+    std::size_t passed_ = 0;
+    std::thread reader_;
 };
 
 struct daemon_setup {

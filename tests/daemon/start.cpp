@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of the process: name first, ready when the cards have answered, reload, stop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/daemon/bed.hpp"
+
+namespace {
+
+using namespace bed;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+bool name_owned(client& from)
+{
+    sd_bus_message* reply = nullptr;
+    int r = sd_bus_call_method(from.bus(), "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                               "org.freedesktop.DBus", "GetNameOwner", nullptr, &reply, "s", name);
+    sd_bus_message_unref(reply);
+    return r >= 0;
+}
+
+TEST(start, a_card_that_takes_for_ever_to_probe_delays_neither_the_name_nor_the_others)
+{
+    private_bus bus;
+    client one(bus);
+    auto setup = fake("cards=3 slow=1");
+    setup.wait_ready = false;
+    spanker_daemon daemon(bus, setup);
+    ASSERT_TRUE(eventually([&] { return name_owned(one); }, seconds(1)));
+    EXPECT_TRUE(eventually([&] { return one.get_u32(root, "Manager", "CardCount") == 3; }));
+    EXPECT_TRUE(
+        eventually([&] { return one.get_string(card_path(2), "Card", "State") == "ready"; }));
+    EXPECT_EQ(one.get_string(card_path(1), "Card", "State"), "probing");
+    EXPECT_EQ(one.get_string(card_path(1), "Card", "Serial"), "");
+    EXPECT_TRUE(daemon.told().wait_for("READY=1", seconds(10)));
+    EXPECT_THAT(daemon.told().wait_for("STATUS=", seconds(1)).value_or(""), HasSubstr("2/3 cards"));
+}
+
+TEST(start, runs_without_a_card)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, fake("cards=0"));
+    client one(bus);
+    EXPECT_EQ(one.get_u32(root, "Manager", "CardCount"), 0u);
+    EXPECT_EQ(one.get_string(root, "Manager", "FabricState"), "none");
+    EXPECT_TRUE(one.call(root, interface("Manager"), "GetTopology"));
+    auto made = open_session(one);
+    EXPECT_EQ(made.error, "NoSails") << made.text;
+}
+
+TEST(start, hardware_without_a_module_is_no_error_and_has_no_cards)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, {.arguments = {"--cards=hardware"}, .environment = {}});
+    client one(bus);
+    EXPECT_EQ(one.get_string(root, "Manager", "Backend"), "hardware");
+    daemon.child().signal(SIGTERM);
+    EXPECT_EQ(daemon.child().wait(seconds(10)), 0);
+}
+
+TEST(start, the_status_tells_cards_topology_and_fabric)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, embedded("4:ring"));
+    EXPECT_EQ(daemon.told().wait_for("STATUS=", seconds(1)), "STATUS=4/4 cards, ring, fabric up");
+}
+
+TEST(start, the_status_follows_the_fabric)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, fake("cards=4"));
+    client one(bus);
+    ASSERT_EQ(inject(one, 0, "link_down port=0"), "");
+    EXPECT_EQ(daemon.told().wait_for("STATUS=4/4 cards, line", seconds(5)),
+              "STATUS=4/4 cards, line, fabric degraded");
+}
+
+TEST(start, the_watchdog_is_fed_after_ready_and_not_before)
+{
+    private_bus bus;
+    auto setup = fake("cards=2 slow=1");
+    setup.wait_ready = false;
+    setup.environment.push_back("WATCHDOG_USEC=400000");
+    spanker_daemon daemon(bus, setup);
+    ASSERT_TRUE(daemon.told().wait_for("READY=1", seconds(10)));
+    for (const std::string& line : daemon.told().seen())
+        EXPECT_NE(line, "WATCHDOG=1") << "before READY";
+    EXPECT_TRUE(daemon.told().wait_for("WATCHDOG=1", seconds(2)));
+    EXPECT_TRUE(daemon.told().wait_for("WATCHDOG=1", seconds(2)));
+}
+
+TEST(start, sigterm_ends_it_with_0_after_saying_so)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, embedded("2:line"));
+    client one(bus);
+    auto made = open_session(one);
+    ASSERT_EQ(made.error, "");
+    daemon.child().signal(SIGTERM);
+    EXPECT_TRUE(daemon.told().wait_for("STOPPING=1", seconds(5)));
+    EXPECT_EQ(daemon.child().wait(seconds(10)), 0);
+    char byte;
+    EXPECT_EQ(read(made.control.get(), &byte, 1), 0)
+        << "the session's control socket is not at its end";
+    EXPECT_FALSE(name_owned(one));
+}
+
+TEST(start, sigterm_ends_it_though_a_card_hangs)
+{
+    private_bus bus;
+    spanker_daemon daemon(bus, fake("cards=2"));
+    client one(bus);
+    ASSERT_EQ(inject(one, 0, "hang"), "");
+    daemon.child().signal(SIGTERM);
+    EXPECT_EQ(daemon.child().wait(seconds(15)), 0);
+}
+
+TEST(start, a_second_daemon_on_the_same_bus_refuses)
+{
+    private_bus bus;
+    spanker_daemon first(bus, fake("cards=1"));
+    auto setup = fake("cards=1");
+    setup.wait_ready = false;
+    spanker_daemon second(bus, setup);
+    EXPECT_EQ(second.child().wait(seconds(10)), 1);
+    client one(bus);
+    EXPECT_EQ(one.get_u32(root, "Manager", "CardCount"), 1u);
+}
+
+TEST(start, the_end_of_the_bus_is_the_end_of_the_daemon)
+{
+    auto bus = std::make_unique<private_bus>();
+    spanker_daemon daemon(*bus, fake("cards=1"));
+    bus.reset();
+    EXPECT_NE(daemon.child().wait(seconds(10)).value_or(0), 0);
+}
+
+TEST(start, wrong_command_lines_and_files_end_it_at_once)
+{
+    const struct {
+        std::vector<std::string> arguments;
+        int code;
+    } rows[] = {{{"--cards=embedded:0"}, 2},
+                {{"--what"}, 2},
+                {{"--cards=embedded:2:nonsense"}, 1},
+                {{"--cards=embedded:1", "--config=/nonexistent"}, 1}};
+    for (const auto& row : rows) {
+        private_bus bus;
+        spanker_daemon daemon(bus,
+                              {.arguments = row.arguments, .environment = {}, .wait_ready = false});
+        EXPECT_EQ(daemon.child().wait(seconds(10)), row.code) << row.arguments[0];
+    }
+}
+
+class reload : public testing::Test {
+protected:
+    reload()
+    {
+        config_ = home_.write("spankerd.conf", "[limits]\nsessions_per_uid = 5\n");
+        auto setup = fake("cards=1");
+        setup.arguments.push_back("--config=" + config_);
+        daemon_ = std::make_unique<spanker_daemon>(bus_, setup);
+    }
+
+    private_bus bus_;
+    folder home_;
+    std::string config_;
+    std::unique_ptr<spanker_daemon> daemon_;
+};
+
+TEST_F(reload, sighup_says_reloading_and_ready_again)
+{
+    daemon_->child().signal(SIGHUP);
+    EXPECT_TRUE(daemon_->told().wait_for("RELOADING=1", seconds(5)));
+    EXPECT_TRUE(daemon_->told().wait_for("READY=1", seconds(5)));
+    client one(bus_);
+    EXPECT_EQ(one.get_u32(root, "Manager", "CardCount"), 1u);
+}
+
+TEST_F(reload, a_mistake_in_the_file_is_named_and_the_old_limits_stay)
+{
+    home_.write("spankerd.conf", "[limits]\nsesions_per_uid = 5\n");
+    client one(bus_);
+    auto got = one.call(root, interface("Manager"), "Reload");
+    EXPECT_EQ(got.kind(), "InvalidArgs");
+    EXPECT_THAT(got.text, HasSubstr("spankerd.conf:2: unknown key 'sesions_per_uid'"));
+    daemon_->child().signal(SIGHUP);
+    EXPECT_TRUE(daemon_->told().wait_for("RELOADING=1", seconds(5)));
+    EXPECT_TRUE(daemon_->told().wait_for("READY=1", seconds(5)));
+}
+
+}  // namespace
