@@ -129,8 +129,8 @@ class backend {
 public:
     virtual ~backend() = default;
 
-    virtual std::string name() const = 0;               // "embedded" or "hardware"
-    virtual std::vector<std::uint32_t> cards() = 0;     // numbers, ascending, gaps allowed
+    virtual std::string name() const = 0;            // "embedded" or "hardware"
+    virtual std::vector<std::uint32_t> cards() = 0;  // numbers, ascending, gaps allowed
     // No queue is taken by info, ports and telemetry.
     virtual result<spanker_get_info> info(std::uint32_t card) = 0;
     virtual result<std::vector<port_info>> ports(std::uint32_t card) = 0;
@@ -138,8 +138,8 @@ public:
 
     // depth: commands in flight, power of two; 0: what the card offers.
     virtual result<std::unique_ptr<card_file>> open(std::uint32_t card, std::uint32_t depth) = 0;
-    virtual result<std::unique_ptr<channel_group>> group_create(
-        std::span<const group_member> members) = 0;
+    virtual result<std::unique_ptr<channel_group>>
+    group_create(std::span<const group_member> members) = 0;
 
     virtual result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) = 0;
     virtual result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) = 0;

@@ -103,22 +103,22 @@ enum class reset_kind { flr, bus };
 
 // Faults, at will. Each is armed at once and fires deterministically.
 enum class fault_kind {
-    irq_drop,            // a: vector or ~0; the next `count`
+    irq_drop,  // a: vector or ~0; the next `count`
     irq_duplicate,
-    irq_delay,           // value: ns
-    completion_drop,     // a: queue
+    irq_delay,        // value: ns
+    completion_drop,  // a: queue
     completion_duplicate,
     completion_corrupt_id,
-    completion_error,    // value: status
-    queue_hang,          // a: queue; decodes nothing until cleared
-    engine_hang,         // a: lane (SPK_ENGINE_*, SPK_LANE_RX/TX); heads never end
-    gone,                // reads all ones until fault_clear
-    reset_stuck,         // the next reset never completes
+    completion_error,  // value: status
+    queue_hang,        // a: queue; decodes nothing until cleared
+    engine_hang,       // a: lane (SPK_ENGINE_*, SPK_LANE_RX/TX); heads never end
+    gone,              // reads all ones until fault_clear
+    reset_stuck,       // the next reset never completes
     ddr_uncalibrated,
-    dma_fault,           // the next `count` DMA accesses fail; a: skip this many first
-    cable_cut,           // a: port
-    temperature,         // value: millidegrees
-    ddr_bit_flip,        // value: address, a: bit
+    dma_fault,     // the next `count` DMA accesses fail; a: skip this many first
+    cable_cut,     // a: port
+    temperature,   // value: millidegrees
+    ddr_bit_flip,  // value: address, a: bit
 };
 
 struct fault {

@@ -3,19 +3,21 @@
 // spankerctl.hpp - the C++20 layer over spankerctl.h; header only.
 //
 // Handles are move-only types that free themselves. Functions return
-// result<T>: a value or the spanker_error; nothing throws, unless you call value().
-// Contracts (sizes, units, threads) are those of spankerctl.h.
+// result<T>: a value or the spanker_error; nothing throws but std::bad_alloc and value().
+// Contracts (sizes, units, threads) are those of spankerctl.h: what a session made must go before it.
 //
-//   auto card = spanker::connection::open();
-//   if (!card) { std::cerr << card.error().message; return 1; }
-//   auto session = card->open_session();
+//   auto link = spanker::connection::open();
+//   if (!link) { std::cerr << link.error().message; return 1; }
+//   auto session = link->open_session();
 #pragma once
 
 #include <spankerctl.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -57,7 +59,9 @@ public:
     T&& value() && { return std::move(value()); }
     // Only after a check.
     T& operator*() { return std::get<0>(state_); }
+    const T& operator*() const { return std::get<0>(state_); }
     T* operator->() { return &std::get<0>(state_); }
+    const T* operator->() const { return &std::get<0>(state_); }
 
 private:
     std::variant<T, spanker::error> state_;
@@ -93,6 +97,22 @@ result<T> made(int r, const void* handle, H* raw)
     if (r < 0)
         return *spanker_last_error(handle);
     return T(raw);
+}
+
+// A list whose length only the call knows: asks again with room for all.
+template <typename T, typename Ask>
+result<std::vector<T>> listed(const void* handle, const Ask& ask)
+{
+    std::vector<T> out(64);
+    for (;;) {
+        std::size_t count = 0;
+        if (ask(out.data(), out.size(), &count) < 0)
+            return *spanker_last_error(handle);
+        const bool all = count <= out.size();
+        out.resize(count);
+        if (all)
+            return out;
+    }
 }
 
 }  // namespace detail
@@ -184,6 +204,14 @@ public:
         const int r = spanker_buffer_create(get(), bytes, access, &raw);
         return detail::made<buffer>(r, get(), raw);
     }
+    result<buffer> import_buffer(int memfd, std::uint64_t offset, std::uint64_t bytes,
+                                 spanker_access access = SPANKER_ACCESS_READ_WRITE)
+    {
+        spanker_buffer* raw = nullptr;
+        const int r = spanker_buffer_import(get(), memfd, offset, bytes, access, &raw);
+        return detail::made<buffer>(r, get(), raw);
+    }
+    result<void> seal(buffer& b) { return detail::check(spanker_buffer_seal(b.get()), get()); }
     result<tensor> make_tensor(spanker_layout layout, spanker_dtype dtype, std::uint64_t rows,
                                std::uint64_t cols)
     {
@@ -198,6 +226,15 @@ public:
         const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr};
         const int r =
             spanker_weights_load(get(), blocks.data(), blocks.size(), n_out, k, &options, &raw);
+        return detail::made<weights>(r, get(), raw);
+    }
+    // From a file or memfd at `offset` on.
+    result<weights> load_file(int fd, std::uint64_t offset, std::uint64_t n_out, std::uint64_t k,
+                              spanker_sharding sharding = SPANKER_SHARD_AUTO)
+    {
+        spanker_weights* raw = nullptr;
+        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr};
+        const int r = spanker_weights_load_fd(get(), fd, offset, n_out, k, &options, &raw);
         return detail::made<weights>(r, get(), raw);
     }
     result<spanker_result> matmul(const weights& w, operand x, operand y, std::uint64_t n_tok,
@@ -241,6 +278,14 @@ public:
         const int r = spanker_all_gather(get(), src, dst, count, dtype, &options, &out);
         return outcome(r, out);
     }
+    result<request> all_gather_async(operand src, operand dst, std::uint64_t count,
+                                     spanker_dtype dtype,
+                                     const work_options& options = work_options())
+    {
+        spanker_request* raw = nullptr;
+        const int r = spanker_all_gather_async(get(), src, dst, count, dtype, &options, &raw);
+        return detail::made<request>(r, get(), raw);
+    }
     result<spanker_result> broadcast(operand src, operand dst, std::uint64_t count,
                                      spanker_dtype dtype, std::uint32_t root,
                                      const work_options& options = work_options())
@@ -249,17 +294,46 @@ public:
         const int r = spanker_broadcast(get(), src, dst, count, dtype, root, &options, &out);
         return outcome(r, out);
     }
+    result<request> broadcast_async(operand src, operand dst, std::uint64_t count,
+                                    spanker_dtype dtype, std::uint32_t root,
+                                    const work_options& options = work_options())
+    {
+        spanker_request* raw = nullptr;
+        const int r = spanker_broadcast_async(get(), src, dst, count, dtype, root, &options, &raw);
+        return detail::made<request>(r, get(), raw);
+    }
+    // Bytes of a tensor in its logical order; rank: whose summand of a partial one.
     result<void> write(const tensor& t, const buffer& from, std::uint64_t bytes,
-                       std::uint64_t offset = 0, std::uint32_t rank = 0)
+                       std::uint64_t offset = 0, std::uint32_t rank = 0,
+                       std::uint64_t from_offset = 0)
     {
         return detail::check(
-            spanker_tensor_write(t.get(), offset, from.get(), 0, bytes, rank, nullptr), get());
+            spanker_tensor_write(t.get(), offset, from.get(), from_offset, bytes, rank, nullptr),
+            get());
     }
     result<void> read(const tensor& t, const buffer& to, std::uint64_t bytes,
-                      std::uint64_t offset = 0, std::uint32_t rank = 0)
+                      std::uint64_t offset = 0, std::uint32_t rank = 0, std::uint64_t to_offset = 0)
     {
         return detail::check(
-            spanker_tensor_read(t.get(), offset, to.get(), 0, bytes, rank, nullptr), get());
+            spanker_tensor_read(t.get(), offset, to.get(), to_offset, bytes, rank, nullptr), get());
+    }
+    result<request> write_async(const tensor& t, const buffer& from, std::uint64_t bytes,
+                                std::uint64_t offset = 0, std::uint32_t rank = 0,
+                                const work_options& options = work_options())
+    {
+        spanker_request* raw = nullptr;
+        const int r =
+            spanker_tensor_write_async(t.get(), offset, from.get(), 0, bytes, rank, &options, &raw);
+        return detail::made<request>(r, get(), raw);
+    }
+    result<request> read_async(const tensor& t, const buffer& to, std::uint64_t bytes,
+                               std::uint64_t offset = 0, std::uint32_t rank = 0,
+                               const work_options& options = work_options())
+    {
+        spanker_request* raw = nullptr;
+        const int r =
+            spanker_tensor_read_async(t.get(), offset, to.get(), 0, bytes, rank, &options, &raw);
+        return detail::made<request>(r, get(), raw);
     }
     // out[m x n] = a . b^T, both Q4_K, on one card.
     result<void> matmul_q4_k(std::span<const std::byte> a, std::span<const std::byte> b,
@@ -271,7 +345,65 @@ public:
                              get());
     }
 
+    // One vector per card, in rank order, in place; vectors of differing lengths are ShapeMismatch
+    // (have, need: elements; m: the rank).
+    result<void> all_reduce_f32(std::span<std::vector<float>> ranks,
+                                spanker_reduce reduce = SPANKER_SUM)
+    {
+        std::vector<float*> each;
+        for (auto& rank : ranks)
+            each.push_back(rank.data());
+        if (const auto same = check_shapes(ranks); !same)
+            return same.error();
+        return detail::check(spanker_all_reduce_f32(get(), each.data(),
+                                                    static_cast<std::uint32_t>(each.size()),
+                                                    ranks.empty() ? 0 : ranks[0].size(), reduce),
+                             get());
+    }
+    // The vectors of all cards one after the other.
+    result<std::vector<float>> all_gather_f32(std::span<const std::vector<float>> ranks)
+    {
+        if (const auto same = check_shapes(ranks); !same)
+            return same.error();
+        const std::size_t count = ranks.empty() ? 0 : ranks[0].size();
+        std::vector<std::vector<float>> out(ranks.size(), std::vector<float>(ranks.size() * count));
+        std::vector<const float*> from;
+        std::vector<float*> to;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            from.push_back(ranks[r].data());
+            to.push_back(out[r].data());
+        }
+        const int r = spanker_all_gather_f32(get(), from.data(), to.data(),
+                                             static_cast<std::uint32_t>(ranks.size()), count);
+        if (r < 0)
+            return *spanker_last_error(get());
+        return out.empty() ? std::vector<float>() : std::move(out[0]);
+    }
+
 private:
+    template <typename Ranks>
+    static result<void> check_shapes(const Ranks& ranks)
+    {
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            if (ranks[r].size() != ranks[0].size())
+                return shape_mismatch(r, ranks[r].size(), ranks[0].size());
+        }
+        return {};
+    }
+    static spanker::error shape_mismatch(std::size_t rank, std::size_t have, std::size_t need)
+    {
+        spanker::error e = {};
+        e.negative_errno = -EINVAL;
+        e.kind = SPANKER_KIND_SHAPE_MISMATCH;
+        e.card = e.port = SPANKER_NONE;
+        e.have = have;
+        e.need = need;
+        e.m = rank;
+        std::snprintf(e.name, sizeof e.name, "%s", spanker_kind_name(e.kind));
+        std::snprintf(e.message, sizeof e.message, "rank %zu has %zu elements, rank 0 has %zu",
+                      rank, have, need);
+        return e;
+    }
     result<spanker_result> outcome(int r, const spanker_result& out)
     {
         if (r < 0)
@@ -286,24 +418,74 @@ public:
     explicit connection(spanker_connection* raw) : raw_(raw) {}
     spanker_connection* get() const { return raw_.get(); }
 
-    // bus: "system", "session", an address; empty: $SPANKER_BUS or the system bus.
-    static result<connection> open(const std::string& bus = {})
+    // bus: "system", "session", an address; empty: $SPANKER_BUS or the system bus. timeout: per
+    // call, 0: 25 s.
+    static result<connection> open(const std::string& bus = {}, std::uint64_t timeout_ns = 0)
     {
         spanker_connection* raw = nullptr;
-        spanker_connect_options options = {};
-        options.size = sizeof options;
-        options.bus = bus.empty() ? nullptr : bus.c_str();
+        const spanker_connect_options options = {sizeof options,
+                                                 bus.empty() ? nullptr : bus.c_str(), timeout_ns};
         const int r = spanker_connect(&options, &raw);
         return detail::made<connection>(r, nullptr, raw);
     }
+    result<spanker_daemon_info> daemon() const
+    {
+        spanker_daemon_info out = {};
+        if (spanker_daemon(get(), &out) < 0)
+            return *spanker_last_error(get());
+        return out;
+    }
+    // All cards, failed and denied ones too; none: NoSails.
     result<std::vector<spanker_card_info>> enumerate() const
     {
-        std::vector<spanker_card_info> cards(64);
-        std::size_t count = 0;
-        if (spanker_enumerate(get(), cards.data(), cards.size(), &count) < 0)
+        return detail::listed<spanker_card_info>(get(), [&](auto* out, auto max, auto* count) {
+            return spanker_enumerate(get(), out, max, count);
+        });
+    }
+    result<std::vector<spanker_link_info>> topology(spanker_fabric_info& fabric) const
+    {
+        return detail::listed<spanker_link_info>(get(), [&](auto* out, auto max, auto* count) {
+            return spanker_topology(get(), &fabric, out, max, count);
+        });
+    }
+    result<spanker_telemetry> telemetry(std::uint32_t card) const
+    {
+        spanker_telemetry out = {};
+        if (spanker_card_telemetry(get(), card, &out) < 0)
             return *spanker_last_error(get());
-        cards.resize(count < cards.size() ? count : cards.size());
-        return cards;
+        return out;
+    }
+    result<std::vector<spanker_counter>> counters(std::uint32_t card) const
+    {
+        return detail::listed<spanker_counter>(get(), [&](auto* out, auto max, auto* count) {
+            return spanker_card_counters(get(), card, out, max, count);
+        });
+    }
+    result<std::vector<spanker_counter>> counters(const std::string& link) const
+    {
+        return detail::listed<spanker_counter>(get(), [&](auto* out, auto max, auto* count) {
+            return spanker_link_counters(get(), link.c_str(), out, max, count);
+        });
+    }
+    result<std::vector<spanker_lane_info>> lanes(const std::string& link) const
+    {
+        return detail::listed<spanker_lane_info>(get(), [&](auto* out, auto max, auto* count) {
+            return spanker_link_lanes(get(), link.c_str(), out, max, count);
+        });
+    }
+    // The last commands of a card in software, oldest first.
+    result<std::vector<spanker_command_trace>> trace(std::uint32_t card, std::size_t last) const
+    {
+        std::vector<spanker_command_trace> out(last);
+        std::size_t count = 0;
+        if (spanker_card_trace(get(), card, out.data(), out.size(), &count) < 0)
+            return *spanker_last_error(get());
+        out.resize(count < last ? count : last);
+        return out;
+    }
+    result<void> inject_fault(std::uint32_t card, const std::string& fault)
+    {
+        return detail::check(spanker_inject_fault(get(), card, fault.c_str()), get());
     }
     result<session> open_session(std::span<const std::uint32_t> cards = {})
     {

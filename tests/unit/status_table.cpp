@@ -10,8 +10,7 @@
 
 #include "uapi/spanker_status.h"
 
-namespace
-{
+namespace {
 
 struct status_row {
     const char* symbol;
@@ -138,4 +137,4 @@ TEST(status_table, keeps_the_errnos_that_clients_rely_on)
         EXPECT_EQ(spanker_error_errno(kind), number) << spanker_error_name(kind);
 }
 
-} // namespace
+}  // namespace
