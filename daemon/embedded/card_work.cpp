@@ -54,16 +54,19 @@ void driven_card::zero_more()
 
 void driven_card::service_own()
 {
+    const std::uint64_t now_ns = monotonic_ns();
     take_events();
     driver_job job;
     std::uint8_t status;
     while (own_.reap(job, status)) {
-        if (job.what == driver_job::kind::zero)
+        if (job.what == driver_job::kind::zero) {
             spk_heap_clean_end(&heap_, &job.block, status == SPANKER_CARD_OK);
-        else if (embedded_file* file = files[job.queue])
-            spk_batch_abort_done(&file->queue().batches(), job.id, monotonic_ns());
+        } else if (embedded_file* file = files[job.queue]) {
+            spk_batch_abort_done(&file->queue().batches(), job.id, now_ns);
+            home_.deadline_at(now_ns + SPK_ABORT_GRACE_NS);
+        }
     }
-    issue_aborts(monotonic_ns());
+    issue_aborts(now_ns);
     zero_more();
 }
 

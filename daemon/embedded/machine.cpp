@@ -67,9 +67,9 @@ void machine::note_next_event(bool idle)
         next_event_ns_ = never;
         return;
     }
-    const auto next = real_pace ? fabric->next_event_ns() : std::nullopt;
     const std::uint64_t device_ns = fabric->now_ns();
-    next_event_ns_ = next && *next > device_ns ? monotonic_ns() + (*next - device_ns) : 0;
+    const std::uint64_t due_ns = real_pace ? fabric->next_event_ns().value_or(0) : 0;
+    next_event_ns_ = due_ns > device_ns ? monotonic_ns() + (due_ns - device_ns) : 0;
 }
 
 bool machine::has_unseen_vectors() const
