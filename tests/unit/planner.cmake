@@ -14,3 +14,10 @@ spanker_test(planner_test
         planner_times.cpp
         planner_transfers.cpp
     LIBS spanker_planner)
+
+# The same plans on simulated cards.
+if(TARGET spanker_backend_embedded)
+    spanker_test(planner_device_test
+        SOURCES planner_device.cpp
+        LIBS spanker_planner spanker_backend_embedded)
+endif()
