@@ -15,14 +15,16 @@
 //   wait_value       relative to the count of posts that earlier segments
 //                    (and earlier plans) made to that signal on that card
 //   group            1 on LINK_* and GANG, else 0: put the group's id
-//   rx_tag, tx_tag   from 0 in each segment, below block.tags
+//   rx_tag, tx_tag   from 0 in each segment, below block.tags; of a side whose
+//                    port mask is 0 tag and channel stay 0
 //   gang.id          from 0 in each segment, below block.gangs
 //   rx/tx_channel    plan-local, below plan.channels; any injective map that is
 //                    the same on all cards of the group
 //   cookie, deadline zero: put your own
 //
 // Signals need no clearing after success; after a failure the poisoned ones
-// must be cleared before they are reserved again.
+// must be cleared before they are reserved again. A handle that a run names
+// twice must be one object: that is how the planner sees overlap and hazards.
 #pragma once
 
 #include <array>
