@@ -121,14 +121,16 @@ void config_space::build_express()
 
 void config_space::build_msi()
 {
-    const unsigned messages = std::bit_width(std::bit_floor(std::max(vectors_, 1u))) - 1u;
+    // Software may be granted a power of two of them.
+    const unsigned most = std::bit_floor(std::clamp(vectors_, 1u, unsigned{SPK_MSIX_VECTORS}));
+    const auto messages = static_cast<unsigned>(std::countr_zero(most));
     put(value_, msi, 2, msix << 8 | 0x05);
     put(value_, msi_control, 2, msi_64_bit | msi_maskable | messages << 1);
     put(writable_, msi_control, 2, 0x0071);
     put(writable_, msi + 0x04, 4, 0xfffffffc);
     put(writable_, msi + 0x08, 4, 0xffffffff);
     put(writable_, msi + 0x0c, 2, 0xffff);
-    put(writable_, msi_mask, 4, (1u << (1u << messages)) - 1);
+    put(writable_, msi_mask, 4, (1u << most) - 1);
 }
 
 void config_space::build_msix()
