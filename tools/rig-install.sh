@@ -8,7 +8,7 @@
 #
 # The log goes to stderr, one verdict a sentence to stdout.
 set -uo pipefail
-build=$1 out=$2
+build=$1 out=$(realpath -m "$2")
 root=$out/root
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 libdir=$root/usr/$(sed -n 's/^CMAKE_INSTALL_LIBDIR:PATH=//p' "$build/CMakeCache.txt")
