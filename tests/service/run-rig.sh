@@ -16,7 +16,7 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-boot_seconds=180
+boot_seconds=300
 
 skip() {
     echo "skipped 1 service rig: $1"
