@@ -23,6 +23,12 @@ void* operator new(std::size_t bytes)
     throw std::bad_alloc();
 }
 
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept
+{
+    ++made;
+    return std::malloc(bytes != 0 ? bytes : 1);
+}
+
 void operator delete(void* memory) noexcept { std::free(memory); }
 
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -116,7 +116,7 @@ TEST_P(counts, are_right_for_every_type_and_large_vectors)
 {
     const auto [op, cards] = GetParam();
     for (std::uint8_t dtype = 0; dtype < SPK_DTYPE_COUNT; ++dtype)
-        for (const std::uint64_t count : {1013, 20011, 65536})
+        for (const std::uint64_t count : {1013, 20011})
             EXPECT_EQ(outcome(ring_of(cards), collective_request(cards, op, count, side::card,
                                                                  side::card, true, dtype)),
                       "")
