@@ -28,7 +28,7 @@ org.popsolutions.Spanker1 on D-Bus.
                             at the speed of hardware
   --bus=system|session|ADDRESS
                             where to serve (default: system)
-  --config=FILE             limits and time-outs, see spankerd.conf(5)
+  --config=FILE             limits and time-outs, see docs/dbus.md
   --version                 print the version
   --help                    print this
 )";

@@ -75,6 +75,15 @@ std::uint64_t packed_bytes(const weights_options& what)
     return bytes;
 }
 
+// The parser names the operation, which the method's own name says as well.
+error without_op(error what, std::uint8_t op)
+{
+    const std::string prefix = fmt::format("{}: ", op_name(op));
+    if (what.message.rfind(prefix, 0) == 0)
+        what.message.erase(0, prefix.size());
+    return what;
+}
+
 error problem_of(const entry_result& entry)
 {
     const auto kind = entry.cqe.kind ? static_cast<spanker_error_kind>(entry.cqe.kind)
@@ -294,7 +303,7 @@ result<void> session_bus::run_one(sd_bus_message* message, std::uint8_t op)
         return in_method(method, values.error());
     auto entry = parse_request(op, *values, monotonic_ns());
     if (!entry)
-        return in_method(method, entry.error());
+        return in_method(method, without_op(entry.error(), op));
     shared_.data->submit(session_.id, {*entry},
                          [call = pending_call(message)](result<std::vector<entry_result>> done) {
                              if (!done)

@@ -209,8 +209,7 @@ fabric_state summarise(std::span<const link_state> links)
     if (full == links.size())
         return fabric_state::up;
     if (up > 0)
-        return training + up == links.size() && full == up ? fabric_state::training
-                                                           : fabric_state::degraded;
+        return fabric_state::degraded;
     return training > 0 ? fabric_state::training : fabric_state::down;
 }
 

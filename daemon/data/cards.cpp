@@ -190,6 +190,12 @@ void card_set::rebuild_graph()
                                     .up = link.state == SPK_PORT_UP});
 }
 
+bool card_set::links_idle() const
+{
+    return std::all_of(cards_.begin(), cards_.end(),
+                       [](const auto& card) { return card->queue[queue_links].batches == 0; });
+}
+
 result<std::uint32_t> card_set::link_group()
 {
     if (!link_group_stale())

@@ -109,6 +109,7 @@ public:
     // when ports came or went (nothing of the old one may be in flight).
     result<std::uint32_t> link_group();
     bool link_group_stale() const { return !group_ || group_stale_; }
+    bool links_idle() const;  // nothing is on any link queue
     std::uint32_t link_channels() const { return channels_; }
 
     // The error a lost card gives to whoever named it.

@@ -65,8 +65,8 @@ result<start_result> flight_deck::start(std::shared_ptr<const collective::plan> 
                                         const entry_queue& from)
 {
     const bool links = !plan->channel_uses.empty();
-    // A group over other ports needs the old one's work to be done first.
-    if (links && cards_.link_group_stale() && link_flights_ != 0)
+    // A group over other ports needs everything on the old one's queues to be done first.
+    if (links && cards_.link_group_stale() && !cards_.links_idle())
         return start_result::no_room;
     flight* f = take_flight();
     if (!f)
@@ -77,7 +77,6 @@ result<start_result> flight_deck::start(std::shared_ptr<const collective::plan> 
     f->request_count = draft.stage_count;
     for (std::uint32_t i = 0; i < draft.stage_count; i++)
         f->requests[i] = from[i];
-    link_flights_ += links;
 
     auto bound = bind(*f, draft);
     if (bound && !f->plan->segments.empty() && !submit_segment(*f) && !f->failed())
@@ -227,14 +226,22 @@ bool flight_deck::submit_segment(flight& f)
                 f.outstanding.empty() || f.outstanding.back().segment != f.next_segment;
             if (taken.error().kind == SPANKER_ERR_AGAIN && none_took_it)
                 return false;
+            use_up(
+                plan.blocks[s.block]);  // the ranks that took their part will not meet the others
             refused(f, rank, taken.error());
             return false;
         }
     }
-    next_tag_ += plan.blocks[s.block].tags;
-    next_gang_ += plan.blocks[s.block].gangs;
+    use_up(plan.blocks[s.block]);
     f.next_segment++;
     return true;
+}
+
+// Tags and gangs are never used twice: one that failed stays failed for whoever comes late.
+void flight_deck::use_up(const collective::block& block)
+{
+    next_tag_ += block.tags;
+    next_gang_ += block.gangs;
 }
 
 result<void> flight_deck::submit_rank(flight& f, const collective::segment& s, std::uint32_t rank)
@@ -325,7 +332,6 @@ void flight_deck::settle(flight& f)
 
 void flight_deck::end(flight& f)
 {
-    link_flights_ -= f.role == queue_links;
     f.plan.reset();
     f.objects.clear();
     f.state = flight::life::free;
@@ -365,16 +371,21 @@ void flight_deck::note_lost(plane_card* card, const error& why)
         lost_.push_back(card);
 }
 
-// A card did not take its part.
+// A card did not take its part. An item that it refuses is named by its index.
 void flight_deck::refused(flight& f, std::uint32_t rank, const error& why)
 {
     note_lost(f.cards[rank], why);
-    fail_flight(f, {.kind = why.kind,
-                    .card_status = why.card_status,
-                    .detail = why.detail,
-                    .card = static_cast<std::uint16_t>(f.cards[rank]->number),
-                    .weight = 2,
-                    .message = why.message});
+    flight_failure failure = {.kind = why.kind,
+                              .card_status = why.card_status,
+                              .card = static_cast<std::uint16_t>(f.cards[rank]->number),
+                              .weight = 2,
+                              .message = why.message};
+    if (f.plan && why.kind == SPANKER_ERR_INVALID) {
+        const auto& range = f.plan->blocks[f.plan->segments[f.next_segment].block].of_rank[rank];
+        const auto item = std::min<std::uint64_t>(why.detail, range.count - 1);
+        failure.stage = f.plan->cards[rank].stage[range.first + item];
+    }
+    fail_flight(f, std::move(failure));
 }
 
 void flight_deck::card_lost(const plane_card& card)

@@ -124,7 +124,6 @@ public:
 
     bool any() const { return active_ != 0; }
     bool has_free() const { return !free_.empty(); }
-    bool links_in_flight() const { return link_flights_ != 0; }
     template <typename F>
     void for_each(F f)
     {
@@ -145,6 +144,7 @@ private:
     bool submit_segments(flight& f);
     bool submit_segment(flight& f);
     bool room_for(const flight& f, const collective::segment& s) const;
+    void use_up(const collective::block& block);
     result<void> submit_rank(flight& f, const collective::segment& s, std::uint32_t rank);
     bool reap(plane_card& card, queue_role role);
     void take_record(flight& f, const plane_card& card, const spanker_record& record);
@@ -159,7 +159,7 @@ private:
     const std::function<void(flight&)> ended_;
     std::vector<flight> flights_;
     std::vector<std::uint32_t> free_;
-    std::uint32_t active_ = 0, link_flights_ = 0;
+    std::uint32_t active_ = 0;
     std::uint32_t next_tag_ = 0, next_gang_ = 0, next_channel_ = 0;
     std::vector<spanker_work_item> staging_;
     std::vector<plane_card*> lost_;

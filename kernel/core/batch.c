@@ -156,11 +156,11 @@ static void write_item_record(struct spk_batches *all,
 u32 spk_batch_read(struct spk_batches *all, struct spanker_record *records,
 		   u32 max)
 {
+	u32 mask = all->limit - 1;
 	u32 count = 0;
 
 	for (; count < max && spk_batch_unread(all); count++)
-		records[count] =
-			all->memory.records[all->first_unread++ & (all->limit - 1)];
+		records[count] = all->memory.records[all->first_unread++ & mask];
 	return count;
 }
 

@@ -249,16 +249,20 @@ TEST_F(faults, a_card_that_is_unplugged_during_its_reset_ends_the_job)
     EXPECT_EQ(error_of(job).first, "org.popsolutions.Spanker1.Error.CardLost");
 }
 
-TEST_F(faults, a_card_that_is_unplugged_closes_the_sessions_that_had_no_other)
+TEST_F(faults, a_session_whose_card_is_unplugged_says_so_and_can_be_closed)
 {
     auto made = open_session(one_, [](sd_bus_message* m) {
         sd_bus_message_append(m, "a{sv}", 1, "cards", "au", 1, 3u);
     });
     ASSERT_EQ(made.error, "") << made.text;
     ASSERT_EQ(inject(one_, 0, "remove card=3"), "");
+    ASSERT_TRUE(eventually([&] { return one_.get_u32(root, "Manager", "CardCount") == 3; }));
+    auto got = one_.call(made.path, interface("Session"), "AllocTensor", "tssata{sv}",
+                         std::uint64_t{0}, "replicated", "f32", 1, std::uint64_t{4}, 0);
+    EXPECT_EQ(got.kind(), "CardLost") << got.text;
+    EXPECT_THAT(got.text, HasSubstr("card 3"));
+    EXPECT_TRUE(one_.call(made.path, interface("Session"), "Close"));
     EXPECT_TRUE(eventually([&] { return count_sessions(one_) == 0; }));
-    char byte;
-    EXPECT_EQ(read(made.control.get(), &byte, 1), 0);
 }
 
 // The reply that names a job comes before the signal about it.

@@ -110,6 +110,10 @@ TEST_F(sessions, a_killed_client_leaves_nothing)
 
 TEST_F(sessions, 200_clients_that_leave_without_waiting_for_the_answer_leave_nothing)
 {
+    {
+        auto warm = open_session(one_);
+    }
+    ASSERT_TRUE(no_sessions());
     const auto descriptors = daemon_.descriptors();
     for (int i = 0; i < 200; i++) {
         client hasty(bus_);

@@ -236,7 +236,7 @@ TEST(topology, sums_the_links_up_to_one_state)
         {{up, half}, fabric_state::degraded},
         {{up, down}, fabric_state::degraded},
         {{up, fault}, fabric_state::degraded},
-        {{up, training}, fabric_state::training},
+        {{up, training}, fabric_state::degraded},
         {{training, down}, fabric_state::training},
         {{down, fault}, fabric_state::down},
     };

@@ -11,8 +11,8 @@ std::int32_t* ints(const client_memory& m) { return reinterpret_cast<std::int32_
 
 spanker_sqe all_reduce_i32(std::uint64_t src, std::uint64_t dst, std::uint64_t count)
 {
-    return collective_op(SPANKER_SOP_ALL_REDUCE, src, SPANKER_KIND_BUFFER, dst,
-                         SPANKER_KIND_BUFFER, count, SPK_DTYPE_I32);
+    return collective_op(SPANKER_SOP_ALL_REDUCE, src, SPANKER_KIND_BUFFER, dst, SPANKER_KIND_BUFFER,
+                         count, SPK_DTYPE_I32);
 }
 
 void number(const client_memory& m, std::uint64_t n)
@@ -77,9 +77,8 @@ TEST(data_embedded_collectives, all_gather_and_broadcast_hand_everything_to_ever
               "");
     for (unsigned r = 0; r < 4; r++)
         EXPECT_EQ(std::memcmp(dst.data + r * 4 * count * 4, src.data, 4 * count * 4), 0) << r;
-    spanker_sqe broadcast =
-        collective_op(SPANKER_SOP_BROADCAST, from, SPANKER_KIND_BUFFER, to, SPANKER_KIND_BUFFER,
-                      count, SPK_DTYPE_I32);
+    spanker_sqe broadcast = collective_op(SPANKER_SOP_BROADCAST, from, SPANKER_KIND_BUFFER, to,
+                                          SPANKER_KIND_BUFFER, count, SPK_DTYPE_I32);
     broadcast.root = 2;
     EXPECT_EQ(b.run(broadcast), "");
     for (unsigned r = 0; r < 4; r++)

@@ -21,11 +21,10 @@ TEST(data_embedded_matmul, every_cut_gives_the_product)
         const auto loaded =
             b.rig.load(b.session.id, w.file(), {.n_out = n_out, .k = k, .how = how});
         ASSERT_TRUE(loaded) << loaded.error().message;
-        EXPECT_EQ(b.run(matmul(loaded->handle, n_tok, b.buffer(x), SPANKER_KIND_BUFFER,
-                               b.buffer(y), SPANKER_KIND_BUFFER)),
+        EXPECT_EQ(b.run(matmul(loaded->handle, n_tok, b.buffer(x), SPANKER_KIND_BUFFER, b.buffer(y),
+                               SPANKER_KIND_BUFFER)),
                   "");
-        EXPECT_LT(nmse(y.floats(), multiply(values, w.values, k)), 2e-4)
-            << static_cast<int>(how);
+        EXPECT_LT(nmse(y.floats(), multiply(values, w.values, k)), 2e-4) << static_cast<int>(how);
         EXPECT_GT(b.last.device_ns, 0u);
         EXPECT_GT(b.last.predicted_ns, 0u);
         EXPECT_LE(b.last.bound_ns, b.last.device_ns);
@@ -76,10 +75,10 @@ TEST(data_embedded_matmul, a_linked_chain_stays_on_the_cards)
     const matrix w1(middle, k, 1), w2(n_out, middle, 2);
     client_memory x(1u << 16), y(1u << 16);
     const auto values = gaussian(x.floats(), n_tok * k, 3);
-    const auto first = b.rig.load(b.session.id, w1.file(),
-                                  {.n_out = middle, .k = k, .how = sharding::k_split});
-    const auto second = b.rig.load(b.session.id, w2.file(),
-                                   {.n_out = n_out, .k = middle, .how = sharding::rows});
+    const auto first =
+        b.rig.load(b.session.id, w1.file(), {.n_out = middle, .k = k, .how = sharding::k_split});
+    const auto second =
+        b.rig.load(b.session.id, w2.file(), {.n_out = n_out, .k = middle, .how = sharding::rows});
     ASSERT_TRUE(first && second);
     const auto partial = b.tensor(SPANKER_LAYOUT_PARTIAL, {n_tok, middle});
     const auto full = b.tensor(SPANKER_LAYOUT_REPLICATED, {n_tok, middle});
@@ -88,13 +87,12 @@ TEST(data_embedded_matmul, a_linked_chain_stays_on_the_cards)
     std::vector<std::size_t> before;
     for (const std::uint32_t card : b.cards->cards())
         before.push_back(b.cards->trace(card, 4096)->size());
-    b.rings.push({matmul(first->handle, n_tok, xb, SPANKER_KIND_BUFFER, partial,
-                         SPANKER_KIND_TENSOR, SPANKER_SQE_LINKED),
-                  collective_op(SPANKER_SOP_ALL_REDUCE, partial, SPANKER_KIND_TENSOR, full,
-                                SPANKER_KIND_TENSOR, n_tok * middle, SPK_DTYPE_F32,
-                                SPANKER_SQE_LINKED),
-                  matmul(second->handle, n_tok, full, SPANKER_KIND_TENSOR, yb,
-                         SPANKER_KIND_BUFFER)});
+    b.rings.push(
+        {matmul(first->handle, n_tok, xb, SPANKER_KIND_BUFFER, partial, SPANKER_KIND_TENSOR,
+                SPANKER_SQE_LINKED),
+         collective_op(SPANKER_SOP_ALL_REDUCE, partial, SPANKER_KIND_TENSOR, full,
+                       SPANKER_KIND_TENSOR, n_tok * middle, SPK_DTYPE_F32, SPANKER_SQE_LINKED),
+         matmul(second->handle, n_tok, full, SPANKER_KIND_TENSOR, yb, SPANKER_KIND_BUFFER)});
     for (int i = 0; i < 3; i++)
         EXPECT_EQ(b.rig.next(b.rings)->res, 0);
     EXPECT_LT(nmse(y.floats(), multiply(multiply(values, w1.values, k), w2.values, middle)), 5e-4);
@@ -119,15 +117,15 @@ TEST(data_embedded_matmul, row_cut_feeds_k_cut_without_the_host)
     const matrix w1(middle, k, 1), w2(n_out, middle, 2);
     client_memory x(4096), y(4096);
     const auto values = gaussian(x.floats(), k, 3);
-    const auto first = b.rig.load(b.session.id, w1.file(),
-                                  {.n_out = middle, .k = k, .how = sharding::rows});
+    const auto first =
+        b.rig.load(b.session.id, w1.file(), {.n_out = middle, .k = k, .how = sharding::rows});
     const auto second = b.rig.load(b.session.id, w2.file(),
                                    {.n_out = n_out, .k = middle, .how = sharding::k_split});
     const auto shard = b.tensor(SPANKER_LAYOUT_K_SHARD, {1, middle});
-    b.rings.push({matmul(first->handle, 1, b.buffer(x), SPANKER_KIND_BUFFER, shard,
-                         SPANKER_KIND_TENSOR, SPANKER_SQE_LINKED),
-                  matmul(second->handle, 1, shard, SPANKER_KIND_TENSOR, b.buffer(y),
-                         SPANKER_KIND_BUFFER)});
+    b.rings.push(
+        {matmul(first->handle, 1, b.buffer(x), SPANKER_KIND_BUFFER, shard, SPANKER_KIND_TENSOR,
+                SPANKER_SQE_LINKED),
+         matmul(second->handle, 1, shard, SPANKER_KIND_TENSOR, b.buffer(y), SPANKER_KIND_BUFFER)});
     for (int i = 0; i < 2; i++)
         EXPECT_EQ(b.rig.next(b.rings)->res, 0);
     EXPECT_LT(nmse(y.floats(), multiply(multiply(values, w1.values, k), w2.values, middle)), 5e-4);

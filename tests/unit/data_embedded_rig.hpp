@@ -19,10 +19,12 @@ inline std::unique_ptr<backend> trained_ring(unsigned cards)
     EXPECT_TRUE(made);
     backend& b = **made;
     const auto all_up = [&] {
-        for (const std::uint32_t card : b.cards())
-            for (const port_info& port : b.ports(card).value())
+        for (const std::uint32_t card : b.cards()) {
+            const auto ports = b.ports(card);
+            for (const port_info& port : *ports)
                 if (port.state != SPK_PORT_UP)
                     return false;
+        }
         return true;
     };
     for (const std::uint32_t card : b.cards())
@@ -36,8 +38,7 @@ inline std::unique_ptr<backend> trained_ring(unsigned cards)
 struct embedded_bed {
     explicit embedded_bed(unsigned n = 4)
         : cards(trained_ring(n)), rig(*cards), session(rig.opened()), rings(session)
-    {
-    }
+    {}
     std::uint64_t free_bytes()
     {
         std::uint64_t sum = 0;

@@ -107,10 +107,11 @@ TEST(data_portable, bad_matmuls_are_refused_by_key)
 TEST(data_portable, keys_given_twice_are_refused)
 {
     options twice = matmul_request;
-    twice.push_back({"x", std::uint64_t{4}});
+    twice.push_back({"weights", std::uint64_t{4}});
     const auto e = parse_request(SPANKER_SOP_MATMUL, twice, 0);
     ASSERT_FALSE(e);
-    EXPECT_NE(e.error().message.find("'x' is given twice"), std::string::npos);
+    EXPECT_NE(e.error().message.find("'weights' is given twice"), std::string::npos)
+        << e.error().message;
 }
 
 TEST(data_portable, list_entries_need_a_known_operation)

@@ -142,11 +142,12 @@ struct plane_rig {
                 snapshot.cards.push_back({.index = n, .serial = n + 1u, .state = state});
         for (std::size_t i = 0; i < numbers.size() && numbers.size() > 1; i++) {
             const link_end a = {numbers[i], 1}, b = {numbers[(i + 1) % numbers.size()], 0};
-            const bool cut = a.card == cut_card && a.port == cut_port;
+            const std::uint32_t link_state =
+                a.card == cut_card && a.port == cut_port ? SPK_PORT_DOWN : SPK_PORT_UP;
             if (a.card != gone && b.card != gone)
                 snapshot.links.push_back({.a = a,
                                           .b = b,
-                                          .state = cut ? SPK_PORT_DOWN : SPK_PORT_UP,
+                                          .state = link_state,
                                           .width = 4,
                                           .width_max = 4,
                                           .bytes_per_second = 500'000'000});
