@@ -13,8 +13,10 @@ void key_reader::refuse_twice()
 {
     for (std::size_t i = 0; i < from_.size(); i++)
         for (std::size_t j = 0; j < i; j++)
-            if (from_[i].key == from_[j].key)
+            if (from_[i].key == from_[j].key) {
+                taken_[i] = true;  // known, so that this is what is said of it
                 refuse("key '" + from_[i].key + "' is given twice");
+            }
 }
 
 const option_value* key_reader::take(std::string_view key)

@@ -26,54 +26,59 @@ exit_code code_of(const spanker_error& error)
 
 void fail(const spanker_error& error) { throw failure{error, code_of(error)}; }
 
-void fail(exit_code code, const std::string& message)
+failure make_failure(exit_code code, const std::string& message)
 {
+    struct row {
+        exit_code code;
+        spanker_kind kind;
+    };
+    static constexpr row rows[] = {{exit_usage, SPANKER_KIND_INVALID},
+                                   {exit_no_object, SPANKER_KIND_NO_OBJECT}};
     spanker_error error = {};
-    error.kind = code == exit_usage       ? SPANKER_KIND_INVALID
-                 : code == exit_no_object ? SPANKER_KIND_NO_OBJECT
-                                          : SPANKER_KIND_CARD_FAILED;
-    error.negative_errno = code == exit_usage ? -EINVAL : code == exit_no_object ? -ENOENT : -EIO;
-    error.card = SPANKER_NONE;
-    error.port = SPANKER_NONE;
+    error.negative_errno = -EIO;
+    error.card = error.port = SPANKER_NONE;
+    std::string name = "Failed";  // of this program, not of a card
+    for (const row& r : rows) {
+        if (r.code == code) {
+            error.kind = r.kind;
+            error.negative_errno = r.kind == SPANKER_KIND_INVALID ? -EINVAL : -ENOENT;
+            name = spanker_kind_name(r.kind);
+        }
+    }
+    fmt::format_to_n(error.name, sizeof error.name - 1, "{}", name);
     fmt::format_to_n(error.message, sizeof error.message - 1, "{}", message);
-    throw failure{error, code};
+    return {error, code};
 }
+
+void fail(exit_code code, const std::string& message) { throw make_failure(code, message); }
 
 json error_json(const failure& f)
 {
     json out = document();
-    out["error"] = {{"kind", spanker_kind_name(f.error.kind)},
-                    {"errno", f.error.negative_errno},
-                    {"message", f.error.message},
-                    {"card", f.error.card == SPANKER_NONE ? json(nullptr) : json(f.error.card)},
-                    {"port", f.error.port == SPANKER_NONE ? json(nullptr) : json(f.error.port)},
-                    {"exit_code", static_cast<int>(f.code)}};
+    const auto known = [](std::uint32_t n) { return n == SPANKER_NONE ? json(nullptr) : json(n); };
+    out["error"] = {{"kind", f.error.name},        {"errno", -f.error.negative_errno},
+                    {"message", f.error.message},  {"card", known(f.error.card)},
+                    {"port", known(f.error.port)}, {"exit_code", static_cast<int>(f.code)}};
     return out;
 }
 
 connection& context::link()
 {
     if (!link_)
-        link_ = must(connection::open(bus));
+        link_ = must(connection::open(bus, timeout_ns()));
     return *link_;
 }
 
 fabric_view look(context& c)
 {
     fabric_view view;
-    spanker_connection* raw = c.link().get();
-    if (spanker_daemon(raw, &view.daemon) < 0)
-        fail(*spanker_last_error(raw));
-    std::size_t count = 0;
-    view.cards.resize(64);
-    if (spanker_enumerate(raw, view.cards.data(), view.cards.size(), &count) < 0 &&
-        spanker_last_error(raw)->kind != SPANKER_KIND_NO_SAILS)
-        fail(*spanker_last_error(raw));
-    view.cards.resize(std::min(count, view.cards.size()));
-    view.links.resize(256);
-    if (spanker_topology(raw, &view.fabric, view.links.data(), view.links.size(), &count) < 0)
-        fail(*spanker_last_error(raw));
-    view.links.resize(std::min(count, view.links.size()));
+    view.daemon = must(c.link().daemon());
+    auto cards = c.link().enumerate();
+    if (!cards && cards.error().kind != SPANKER_KIND_NO_SAILS)
+        fail(cards.error());
+    if (cards)
+        view.cards = std::move(*cards);
+    view.links = must(c.link().topology(view.fabric));
     return view;
 }
 

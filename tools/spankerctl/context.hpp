@@ -37,6 +37,7 @@ struct failure {
 };
 
 exit_code code_of(const spanker_error& error);
+failure make_failure(exit_code code, const std::string& message);
 [[noreturn]] void fail(const spanker_error& error);
 [[noreturn]] void fail(exit_code code, const std::string& message);
 json error_json(const failure& f);

@@ -4,24 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "context.hpp"
 #include "units.hpp"
 
 namespace spanker::cli {
 namespace {
-
-std::vector<spanker_counter> counters_of(context& c, const spanker_link_info& link)
-{
-    std::vector<spanker_counter> counters(64);
-    std::size_t count = 0;
-    spanker_connection* raw = c.link().get();
-    if (spanker_link_counters(raw, link.name, counters.data(), counters.size(), &count) < 0)
-        fail(*spanker_last_error(raw));
-    counters.resize(std::min(count, counters.size()));
-    return counters;
-}
 
 // The sum of one counter over both ends.
 std::uint64_t both(const std::vector<spanker_counter>& counters, const std::string& name)
@@ -41,7 +28,7 @@ int run(context& c)
     out["links"] = json::array();
     table text({"LINK", "STATE", "RATE", "MOVED", "CRC ERRORS", "REPLAYS"});
     for (const auto& link : view.links) {
-        const auto counters = counters_of(c, link);
+        const auto counters = must(c.link().counters(link.name));
         json entry = link_json(link);
         entry["counters"] = json::object();
         for (const auto& counter : counters)

@@ -7,8 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,19 +31,56 @@ constexpr const char* footer =
     "7 degraded (status --check).\n"
     "The bus is --bus, else $SPANKER_BUS, else the system bus.";
 
-json_mode parse_mode(const std::string& text)
+constexpr const char* verb_footer =
+    "Every verb also takes --bus, --json, --timeout and --quiet: spankerctl --help.";
+
+struct form {
+    std::string_view name;
+    json_mode mode;
+};
+constexpr form forms[] = {
+    {"pretty", json_mode::pretty}, {"short", json_mode::compact}, {"off", json_mode::off}};
+
+const form* find_form(std::string_view name)
 {
-    if (text == "short")
-        return json_mode::compact;
-    return text == "off" ? json_mode::off : json_mode::pretty;
+    const auto* found =
+        std::find_if(std::begin(forms), std::end(forms), [&](auto& f) { return f.name == name; });
+    return found == std::end(forms) ? nullptr : found;
+}
+
+// What the command line is made of: words for CLI11 (which takes them last one first), and the form
+// that the answer has, known even when the rest makes no sense. --json alone is --json=pretty; a verb
+// may follow it.
+struct command_line {
+    std::vector<std::string> words;
+    json_mode mode = json_mode::off;
+};
+
+command_line read(int argc, char** argv)
+{
+    command_line out;
+    for (int i = 1; i < argc; ++i) {
+        std::string word = argv[i];
+        if (word == "--json")
+            word += i + 1 < argc && find_form(argv[i + 1]) != nullptr ? std::string("=") + argv[++i]
+                                                                      : "=pretty";
+        if (word.starts_with("--json=")) {
+            const form* f = find_form(std::string_view(word).substr(7));
+            out.mode = f != nullptr ? f->mode : json_mode::off;
+        }
+        out.words.insert(out.words.begin(), std::move(word));
+    }
+    return out;
 }
 
 // Options that every verb takes, before or after its name.
-void add_globals(CLI::App& app, context& c, std::string& mode)
+void add_globals(CLI::App& app, context& c)
 {
+    static std::string form_text;
     app.add_option("--bus", c.bus, "system, session, or a D-Bus address")->type_name("ADDRESS");
-    app.add_option("--json", mode, "print one JSON document: pretty, short or off")
+    app.add_option("--json", form_text, "print one JSON document: pretty (default), short or off")
         ->check(CLI::IsMember({"pretty", "short", "off"}))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
         ->type_name("FORM");
     app.add_option("--timeout", c.timeout_s, "seconds that one request may take")
         ->check(CLI::Range(0.001, 86400.0))
@@ -47,41 +88,39 @@ void add_globals(CLI::App& app, context& c, std::string& mode)
     app.add_flag("-q,--quiet", c.quiet, "print nothing but errors");
 }
 
-// --json alone means --json=pretty. Its value comes after '=' only, so that a verb may follow.
-std::vector<std::string> arguments(int argc, char** argv)
-{
-    std::vector<std::string> out;  // CLI11 takes them last one first
-    for (int i = argc; --i > 0;)
-        out.emplace_back(std::string_view(argv[i]) == "--json" ? "--json=pretty" : argv[i]);
-    return out;
-}
-
 int report(json_mode mode, const failure& f)
 {
-    if (mode != json_mode::off)
-        print_json(error_json(f), mode);
-    fmt::print(stderr, "spankerctl: {}\n", f.error.message);
+    try {
+        if (mode != json_mode::off)
+            print_json(error_json(f), mode);
+        fmt::print(stderr, "spankerctl: {}\n", f.error.message);
+    } catch (const std::exception&) {  // nobody reads us; the exit code says it
+    }
     return f.code;
 }
 
-failure plain_failure(spanker_kind kind, exit_code code, const std::string& message)
-{
-    spanker_error error = {};
-    error.kind = kind;
-    error.negative_errno = kind == SPANKER_KIND_INVALID ? -EINVAL : -EIO;
-    error.card = SPANKER_NONE;
-    error.port = SPANKER_NONE;
-    fmt::format_to_n(error.message, sizeof error.message - 1, "{}", message);
-    return {error, code};
-}
-
-int usage(const CLI::App& app, const CLI::ParseError& e, const std::string& mode)
+int usage(const CLI::App& app, const CLI::ParseError& e, json_mode mode)
 {
     if (e.get_exit_code() == 0)  // --help, --version
         return app.exit(e);
-    const std::string message = fmt::format("{} (see spankerctl --help)", e.what());
-    return report(mode.empty() ? json_mode::off : parse_mode(mode),
-                  plain_failure(SPANKER_KIND_INVALID, exit_usage, message));
+    return report(mode,
+                  make_failure(exit_usage, fmt::format("{} (see spankerctl --help)", e.what())));
+}
+
+int run(const verb& chosen, context& c)
+{
+    try {
+        const int code = chosen.run(c);
+        if (std::fflush(stdout) != 0)
+            fail(exit_failed, fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+        return code;
+    } catch (const failure& f) {
+        return report(c.mode, f);
+    } catch (const std::bad_alloc&) {
+        return report(c.mode, make_failure(exit_failed, "out of memory; use smaller sizes"));
+    } catch (const std::exception& e) {
+        return report(c.mode, make_failure(exit_failed, e.what()));
+    }
 }
 
 }  // namespace
@@ -89,35 +128,26 @@ int usage(const CLI::App& app, const CLI::ParseError& e, const std::string& mode
 int main(int argc, char** argv)
 {
     CLI::App app("Looks at Sail cards and their links, and runs work on them.", "spankerctl");
+    command_line line = read(argc, argv);
     context c;
-    std::string mode;
+    c.mode = line.mode;
     app.footer(footer);
     app.set_version_flag("--version", std::string("spankerctl ") + spanker_version_string());
     app.require_subcommand(0, 1);
     app.fallthrough();
-    add_globals(app, c, mode);
+    add_globals(app, c);
     const verb* chosen = &status_verb;
     for (const verb* v : verbs) {
         CLI::App* sub = app.add_subcommand(v->name, v->summary);
         sub->fallthrough();
+        sub->footer(verb_footer);
         v->options(*sub);
         sub->callback([&chosen, v] { chosen = v; });
     }
     try {
-        app.parse(arguments(argc, argv));
+        app.parse(line.words);  // eats them
     } catch (const CLI::ParseError& e) {
-        return usage(app, e, mode);
+        return usage(app, e, line.mode);
     }
-    if (app.count("--json") != 0)
-        c.mode = parse_mode(mode);
-    try {
-        const int code = chosen->run(c);
-        if (std::fflush(stdout) != 0)
-            fail(exit_failed, "cannot write to stdout");
-        return code;
-    } catch (const failure& f) {
-        return report(c.mode, f);
-    } catch (const std::exception& e) {
-        return report(c.mode, plain_failure(SPANKER_KIND_CARD_FAILED, exit_failed, e.what()));
-    }
+    return run(*chosen, c);
 }

@@ -21,14 +21,14 @@ bool use_colour()
     return wanted;
 }
 
-// Cells may hold escape codes; they take no room.
+// In characters. Cells may hold escape codes; they take no room.
 std::size_t width(const std::string& cell)
 {
     std::size_t n = 0;
     for (std::size_t i = 0; i < cell.size(); ++i) {
         if (cell[i] == '\x1b')
             i = std::min(cell.find('m', i), cell.size() - 1);
-        else
+        else if ((static_cast<unsigned char>(cell[i]) & 0xc0) != 0x80)
             ++n;
     }
     return n;

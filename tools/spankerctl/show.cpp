@@ -5,7 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "context.hpp"
 #include "units.hpp"
@@ -21,7 +22,7 @@ constexpr const char* engines[] = {"control", "host_in", "host_out", "compute",
 
 struct card_view {
     spanker_card_info card = {};
-    spanker_telemetry telemetry = {};
+    std::optional<spanker_telemetry> telemetry;  // nothing from a card that does not answer
     std::vector<spanker_counter> counters;
     std::vector<spanker_command_trace> trace;
 };
@@ -37,24 +38,26 @@ spanker_card_info find_card(context& c)
          fmt::format("there is no card {}; spankerctl list shows them", card_wanted));
 }
 
+// What a card that works must answer, and one that does not need not.
+template <typename T>
+void take(const card_view& view, result<T> answer, const std::function<void(T)>& store)
+{
+    if (answer)
+        store(std::move(*answer));
+    else if (view.card.state == SPANKER_STATE_READY)
+        fail(answer.error());
+}
+
 card_view look_at_card(context& c)
 {
     card_view view;
     view.card = find_card(c);
-    spanker_connection* raw = c.link().get();
-    std::size_t count = 0;
-    view.counters.resize(64);
-    if (spanker_card_telemetry(raw, card_wanted, &view.telemetry) < 0 ||
-        spanker_card_counters(raw, card_wanted, view.counters.data(), view.counters.size(),
-                              &count) < 0)
-        fail(*spanker_last_error(raw));
-    view.counters.resize(std::min(count, view.counters.size()));
-    if (trace_wanted != 0) {
-        view.trace.resize(trace_wanted);
-        if (spanker_card_trace(raw, card_wanted, view.trace.data(), view.trace.size(), &count) < 0)
-            fail(*spanker_last_error(raw));
-        view.trace.resize(std::min(count, view.trace.size()));
-    }
+    take<spanker_telemetry>(view, c.link().telemetry(card_wanted),
+                            [&](auto t) { view.telemetry = t; });
+    take<std::vector<spanker_counter>>(view, c.link().counters(card_wanted),
+                                       [&](auto t) { view.counters = std::move(t); });
+    if (trace_wanted != 0)
+        view.trace = must(c.link().trace(card_wanted, trace_wanted));
     return view;
 }
 
@@ -72,22 +75,26 @@ json trace_json(const std::vector<spanker_command_trace>& trace)
     return out;
 }
 
+json telemetry_json(const spanker_telemetry& t)
+{
+    json busy;
+    for (std::size_t i = 0; i < std::size(engines); ++i)
+        busy[fmt::format("{}_ns", engines[i])] = t.busy_ns[i];
+    return {{"temperature_celsius", t.temperature_celsius},
+            {"power_watts", t.power_watts},
+            {"voltage_core_volts", t.voltage_core_volts},
+            {"voltage_ddr_volts", t.voltage_ddr_volts},
+            {"voltage_io_volts", t.voltage_io_volts},
+            {"memory_used_bytes", t.memory_used_bytes},
+            {"device_ns", t.device_ns},
+            {"busy", busy}};
+}
+
 json to_json(const card_view& view)
 {
     json out = document();
     out["card"] = card_json(view.card);
-    const auto& t = view.telemetry;
-    json busy;
-    for (std::size_t i = 0; i < std::size(engines); ++i)
-        busy[fmt::format("{}_ns", engines[i])] = t.busy_ns[i];
-    out["telemetry"] = {{"temperature_celsius", t.temperature_celsius},
-                        {"power_watts", t.power_watts},
-                        {"voltage_core_volts", t.voltage_core_volts},
-                        {"voltage_ddr_volts", t.voltage_ddr_volts},
-                        {"voltage_io_volts", t.voltage_io_volts},
-                        {"memory_used_bytes", t.memory_used_bytes},
-                        {"device_ns", t.device_ns},
-                        {"busy", busy}};
+    out["telemetry"] = view.telemetry ? telemetry_json(*view.telemetry) : json(nullptr);
     out["counters"] = json::object();
     for (const auto& counter : view.counters)
         out["counters"][counter.name] = counter.value;
@@ -107,10 +114,21 @@ void print_trace(const std::vector<spanker_command_trace>& trace)
     fmt::print("\n{}", commands.text());
 }
 
+void print_telemetry(const spanker_telemetry& t)
+{
+    fmt::print("  now         {:.1f} C  {:.1f} W  {:.2f} V core  {:.2f} V DDR  {:.2f} V I/O\n",
+               t.temperature_celsius, t.power_watts, t.voltage_core_volts, t.voltage_ddr_volts,
+               t.voltage_io_volts);
+    fmt::print("  device time {}\n", time_text(t.device_ns));
+    for (std::size_t i = 0; i < std::size(engines); ++i) {
+        if (t.busy_ns[i] != 0)
+            fmt::print("  busy        {:9} {}\n", engines[i], time_text(t.busy_ns[i]));
+    }
+}
+
 void print(const card_view& view)
 {
     const auto& card = view.card;
-    const auto& t = view.telemetry;
     fmt::print("card {}  {}{}\n", card.index,
                paint(state_text(card.state), state_colour(card.state)),
                *card.state_reason != '\0' ? fmt::format(" ({})", card.state_reason) : "");
@@ -123,14 +141,8 @@ void print(const card_view& view)
                card.lanes, rate_text(card.link_bytes_per_s), card.hop_ns);
     fmt::print("  host link   {}\n", rate_text(card.host_bytes_per_s));
     fmt::print("  compute     {:.1f} GMAC/s\n", static_cast<double>(card.macs_per_s) / 1e9);
-    fmt::print("  now         {:.1f} C  {:.1f} W  {:.2f} V core  {:.2f} V DDR  {:.2f} V I/O\n",
-               t.temperature_celsius, t.power_watts, t.voltage_core_volts, t.voltage_ddr_volts,
-               t.voltage_io_volts);
-    fmt::print("  device time {}\n", time_text(t.device_ns));
-    for (std::size_t i = 0; i < std::size(engines); ++i) {
-        if (t.busy_ns[i] != 0)
-            fmt::print("  busy        {:9} {}\n", engines[i], time_text(t.busy_ns[i]));
-    }
+    if (view.telemetry)
+        print_telemetry(*view.telemetry);
     for (const auto& counter : view.counters) {
         if (counter.value != 0)
             fmt::print("  errors      {} {}\n", counter.name, counter.value);

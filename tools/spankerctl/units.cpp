@@ -31,12 +31,13 @@ std::optional<std::uint64_t> parse_bytes(const std::string& text)
     return std::nullopt;
 }
 
+// The limits are where one decimal more of the smaller unit would round up to the larger one.
 std::string bytes_text(std::uint64_t bytes)
 {
     static constexpr std::array names = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     auto value = static_cast<double>(bytes);
     std::size_t i = 0;
-    for (; value >= 1024 && i + 1 < names.size(); ++i)
+    for (; value >= (i == 0 ? 1024 : 1023.95) && i + 1 < names.size(); ++i)
         value /= 1024;
     return i == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, names[i]);
 }
@@ -45,18 +46,22 @@ std::string time_text(std::uint64_t ns)
 {
     if (ns < 1000)
         return fmt::format("{} ns", ns);
-    if (ns < 1'000'000)
+    if (ns < 999'950)
         return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
-    if (ns < 1'000'000'000)
+    if (ns < 999'995'000)
         return fmt::format("{:.2f} ms", static_cast<double>(ns) / 1e6);
     return fmt::format("{:.2f} s", static_cast<double>(ns) / 1e9);
 }
 
 std::string rate_text(std::uint64_t bytes_per_s)
 {
-    return bytes_per_s >= 1'000'000'000
-               ? fmt::format("{:.1f} GB/s", static_cast<double>(bytes_per_s) / 1e9)
-               : fmt::format("{:.0f} MB/s", static_cast<double>(bytes_per_s) / 1e6);
+    if (bytes_per_s == 0)
+        return "-";
+    if (bytes_per_s < 1'000'000)
+        return fmt::format("{:.1f} KB/s", static_cast<double>(bytes_per_s) / 1e3);
+    if (bytes_per_s < 999'500'000)
+        return fmt::format("{:.0f} MB/s", static_cast<double>(bytes_per_s) / 1e6);
+    return fmt::format("{:.1f} GB/s", static_cast<double>(bytes_per_s) / 1e9);
 }
 
 }  // namespace spanker::cli

@@ -14,6 +14,6 @@ std::optional<std::uint64_t> parse_bytes(const std::string& text);
 
 std::string bytes_text(std::uint64_t bytes);       // "4.0 GiB"
 std::string time_text(std::uint64_t ns);           // "83.1 us"
-std::string rate_text(std::uint64_t bytes_per_s);  // "500 MB/s"
+std::string rate_text(std::uint64_t bytes_per_s);  // "500 MB/s"; "-" for 0
 
 }  // namespace spanker::cli
