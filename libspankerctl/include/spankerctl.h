@@ -259,7 +259,7 @@ SPANKER_API int spanker_link_lanes(spanker_connection *connection,
 
 typedef struct spanker_command_trace {
 	char opcode[32], status[16];
-	uint32_t queue;
+	uint32_t queue;                /* 0: the driver's own, zeroing memory */
 	uint32_t dims[3];              /* MATMUL: n_out, k, n_tok */
 	uint64_t bytes, start_ns, end_ns;
 } spanker_command_trace;

@@ -25,7 +25,7 @@ TEST_F(lib_look, enumerate_knows_every_card)
         EXPECT_GT(cards[i].ddr_bytes_per_s, cards[i].link_bytes_per_s);
         EXPECT_GT(cards[i].link_bytes_per_s, cards[i].host_bytes_per_s);
         EXPECT_GT(cards[i].macs_per_s, 0u);
-        EXPECT_EQ(cards[i].ports, 8u);
+        EXPECT_GE(cards[i].ports, 2u);
         EXPECT_EQ(cards[i].lanes, 4u);
         EXPECT_GT(cards[i].hop_ns, 0u);
         EXPECT_STRNE(cards[i].bus_id, "");
