@@ -48,7 +48,9 @@ manager::manager(loop& home, workers& pool, sd_bus* bus, const daemon_options& c
                       .all = sessions_,
                       .work = jobs_,
                       .job_objects = job_objects_,
-                      .memory_changed = [this] { look_at_memory(); }},
+                      .memory_changed = [this] { look_at_memory(); },
+                      .link_at = [this](std::uint32_t card,
+                                        std::uint32_t port) { return link_at(card, port); }},
       session_objects_(session_shared_),
       card_shared_{.home = home,
                    .bus = bus,
@@ -128,6 +130,15 @@ void manager::topology_changed()
     face_->changed();
     tell_plane();
     tell_status();
+}
+
+std::string manager::link_at(std::uint32_t card, std::uint32_t port) const
+{
+    const link_end end{card, port};
+    for (const link_state& link : fleet_.topology()->links)
+        if (link.a == end || link.b == end)
+            return link.name();
+    return {};
 }
 
 void manager::tell_plane()

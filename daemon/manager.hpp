@@ -59,6 +59,7 @@ private:
     void ready_when_settled();
     void tell_status();
     void look_at_memory();
+    std::string link_at(std::uint32_t card, std::uint32_t port) const;
 
     loop& home_;
     workers& pool_;

@@ -84,11 +84,50 @@ error without_op(error what, std::uint8_t op)
     return what;
 }
 
-error problem_of(const entry_result& entry)
+// What a person can do about it.
+const char* cure_of(spanker_error_kind kind)
+{
+    switch (kind) {
+    case SPANKER_ERR_LINK_DOWN:
+    case SPANKER_ERR_LINK_ERROR:
+        return "check its cable; requests go another way once the link is seen down";
+    case SPANKER_ERR_CARD_FAILED:
+    case SPANKER_ERR_HOST_FAULT:
+        return "reset the card";
+    case SPANKER_ERR_CARD_RESET:
+        return "make its tensors and weights again";
+    case SPANKER_ERR_TIMEOUT:
+        return "allow more time with deadline_ns";
+    default:
+        return nullptr;
+    }
+}
+
+// The data plane knows cards and ports; people know links by name, and want to know what to do.
+std::string sentence_of(const entry_result& entry, const session_services& shared)
+{
+    std::string text = entry.message;
+    if (entry.cqe.link != SPANKER_NO_LINK)
+        if (auto name = shared.link_at(entry.cqe.link >> 8, entry.cqe.link & 0xff); !name.empty())
+            text += fmt::format(", link {}", name);
+    if (const char* cure = cure_of(static_cast<spanker_error_kind>(entry.cqe.kind)))
+        text += fmt::format("; {}", cure);
+    return text;
+}
+
+error problem_of(const entry_result& entry, const session_services& shared)
 {
     const auto kind = entry.cqe.kind ? static_cast<spanker_error_kind>(entry.cqe.kind)
                                      : spanker_errno_kind(entry.cqe.res);
-    return {kind, entry.message, entry.cqe.card_status, entry.cqe.detail};
+    return {kind, sentence_of(entry, shared), entry.cqe.card_status, entry.cqe.detail};
+}
+
+// As the plane describes it, with the whole sentence.
+options describe(entry_result entry, const session_services& shared)
+{
+    if (entry.cqe.res < 0)
+        entry.message = sentence_of(entry, shared);
+    return describe_result(entry);
 }
 
 }  // namespace
@@ -274,18 +313,19 @@ result<void> session_bus::submit(sd_bus_message* message)
             return in_method(where, entry.error());
         entries.push_back(*entry);
     }
-    shared_.data->submit(session_.id, std::move(entries),
-                         [call = pending_call(message)](result<std::vector<entry_result>> done) {
-                             if (!done)
-                                 return call.fail(done.error());
-                             sd_bus_message* reply = call.reply();
-                             if (reply && sd_bus_message_open_container(reply, 'a', "a{sv}") >= 0) {
-                                 for (const entry_result& one : *done)
-                                     append_options(reply, describe_result(one));
-                                 sd_bus_message_close_container(reply);
-                             }
-                             call.send(reply);
-                         });
+    shared_.data->submit(
+        session_.id, std::move(entries),
+        [call = pending_call(message), &shared = shared_](result<std::vector<entry_result>> done) {
+            if (!done)
+                return call.fail(done.error());
+            sd_bus_message* reply = call.reply();
+            if (reply && sd_bus_message_open_container(reply, 'a', "a{sv}") >= 0) {
+                for (const entry_result& one : *done)
+                    append_options(reply, describe(one, shared));
+                sd_bus_message_close_container(reply);
+            }
+            call.send(reply);
+        });
     return {};
 }
 
@@ -304,18 +344,19 @@ result<void> session_bus::run_one(sd_bus_message* message, std::uint8_t op)
     auto entry = parse_request(op, *values, monotonic_ns());
     if (!entry)
         return in_method(method, without_op(entry.error(), op));
-    shared_.data->submit(session_.id, {*entry},
-                         [call = pending_call(message)](result<std::vector<entry_result>> done) {
-                             if (!done)
-                                 return call.fail(done.error());
-                             const entry_result& one = done->front();
-                             if (one.cqe.res < 0)
-                                 return call.fail(problem_of(one));
-                             sd_bus_message* reply = call.reply();
-                             if (reply)
-                                 append_options(reply, describe_result(one));
-                             call.send(reply);
-                         });
+    shared_.data->submit(
+        session_.id, {*entry},
+        [call = pending_call(message), &shared = shared_](result<std::vector<entry_result>> done) {
+            if (!done)
+                return call.fail(done.error());
+            const entry_result& one = done->front();
+            if (one.cqe.res < 0)
+                return call.fail(problem_of(one, shared));
+            sd_bus_message* reply = call.reply();
+            if (reply)
+                append_options(reply, describe_result(one));
+            call.send(reply);
+        });
     return {};
 }
 

@@ -20,6 +20,8 @@ struct session_services {
     jobs& work;
     job_faces& job_objects;
     std::function<void()> memory_changed;  // of the cards
+    // "0.1-1.0" of the link at a port; "" when there is none.
+    std::function<std::string(std::uint32_t card, std::uint32_t port)> link_at;
     plane* data = nullptr;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "daemon/data/flight.hpp"
+#include "daemon/names.hpp"
 
 namespace spanker::daemon::data {
 namespace {
@@ -79,7 +80,8 @@ std::string message_of(const flight& f, std::uint32_t request)
     if (why.card != SPANKER_NO_CARD)
         text += " (card " + std::to_string(why.card) +
                 (why.link != SPANKER_NO_LINK ? ", port " + std::to_string(why.link & 0xff) : "") +
-                ", status " + spanker_card_status_name(why.card_status) + ")";
+                ", command " + opcode_name(why.opcode) + ", status " +
+                spanker_card_status_name(why.card_status) + ")";
     return text;
 }
 

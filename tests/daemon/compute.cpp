@@ -334,7 +334,8 @@ TEST_F(compute, wrong_handles_and_ranges_are_named)
     const auto buffer = registered(small);
     EXPECT_EQ(all_reduce(77, 78, 4).kind(), "NoSuchObject");
     EXPECT_THAT(all_reduce(buffer, buffer, 1 << 20).kind(), AnyOf("OutOfRange", "OutputTooSmall"));
-    EXPECT_EQ(all_reduce(buffer, buffer, ~std::uint64_t{0}).kind(), "OutOfRange");
+    EXPECT_THAT(all_reduce(buffer, buffer, ~std::uint64_t{0}).kind(),
+                AnyOf("OutOfRange", "BadDims"));
     auto missing = request("AllReduce", {{"src", buffer}});
     EXPECT_EQ(missing.kind(), "InvalidArgs");
     EXPECT_THAT(missing.text, HasSubstr("AllReduce"));
@@ -436,7 +437,8 @@ TEST_F(compute, a_cable_cut_in_the_middle_is_an_error_that_names_it_and_the_next
         auto got = all_reduce(buffer, buffer, count);
         if (!got) {
             EXPECT_THAT(got.kind(), AnyOf("LinkDown", "LinkError", "Poisoned"));
-            named += got.text.find("0.1-1.0") != std::string::npos;
+            EXPECT_THAT(got.text, HasSubstr("0.1-1.0"));
+            named++;
         }
         ASSERT_EQ(inject(one_, 0, "clear cable_cut"), "");
         ASSERT_TRUE(eventually([&] { return one_.get_string(link, "Link", "State") == "up"; },
