@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "daemon/descriptors.hpp"
 #include "daemon/log.hpp"
 
 namespace spanker::daemon {
@@ -55,6 +56,8 @@ result<sessions::offer> sessions::open(sd_bus_message* message, session_options 
                           "no descriptors left for a session; close others or raise LimitNOFILE");
     made->control = unique_fd(ends[0]);
     offer to_client{.control = unique_fd(ends[1])};
+    if (auto enough = keep_reserve(ends[1]); !enough)
+        return tl::unexpected(enough.error());
 
     wanted.uid = made->owner.uid;
     wanted.pid = made->owner.pid;

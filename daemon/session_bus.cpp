@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "daemon/clock.hpp"
+#include "daemon/descriptors.hpp"
 #include "daemon/option_reader.hpp"
 #include "daemon/private_path.hpp"
 
@@ -24,6 +25,8 @@ result<unique_fd> keep_fd(int fd)
     unique_fd kept(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!kept)
         return fail_errno(errno, "no descriptors left; close others or raise LimitNOFILE");
+    if (auto enough = keep_reserve(kept.get()); !enough)
+        return tl::unexpected(enough.error());
     return kept;
 }
 

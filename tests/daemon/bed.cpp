@@ -231,6 +231,8 @@ spanker_daemon::spanker_daemon(const private_bus& bus, const daemon_setup& setup
     words.insert(words.end(), setup.arguments.begin(), setup.arguments.end());
     std::vector<std::string> environment = setup.environment;
     environment.push_back("NOTIFY_SOCKET=" + told_.path());
+    if (setup.descriptors)
+        words.insert(words.begin(), {"prlimit", fmt::format("--nofile={}", setup.descriptors)});
     child_ = process::run(words, environment);
     if (setup.wait_ready && !told_.wait_for("READY=1", std::chrono::seconds(30)))
         throw std::runtime_error(setup.program + " does not get ready");

@@ -105,6 +105,7 @@ struct daemon_setup {
     std::vector<std::string> arguments = {"--cards=embedded:4:ring", "--card-memory=64M"};
     std::vector<std::string> environment;
     bool wait_ready = true;
+    unsigned descriptors = 0;  // the daemon's limit; 0: as the test's
 };
 
 // spankerd over simulated cards, or over fake ones.

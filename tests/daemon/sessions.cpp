@@ -251,6 +251,36 @@ TEST_F(sessions, draining_takes_no_new_ones_and_ends)
 
 // ---- quotas and two users ----
 
+class few_descriptors : public session_test {
+protected:
+    few_descriptors() : session_test(setup()) {}
+    static daemon_setup setup()
+    {
+        auto made = embedded("1");
+        made.descriptors = 256;
+        return made;
+    }
+};
+
+TEST_F(few_descriptors, sessions_until_none_is_left_are_refused_and_the_daemon_lives)
+{
+    std::vector<opened> kept;
+    do
+        kept.push_back(open_session(one_));
+    while (kept.back().error.empty() && kept.size() < 256);
+    EXPECT_EQ(kept.back().error, "QuotaExceeded");
+    EXPECT_THAT(kept.back().text, HasSubstr("LimitNOFILE"));
+    EXPECT_GT(kept.size(), 5u);
+    // A call that brings a descriptor is answered and does not end the connection to the bus.
+    auto got = one_.call(kept[0].path, interface("Session"), "RegisterBuffer", "httsa{sv}",
+                         kept[0].rings.get(), std::uint64_t{0}, std::uint64_t{4096}, "rw", 0);
+    EXPECT_EQ(got.kind(), "QuotaExceeded") << got.text;
+    EXPECT_TRUE(one_.call(root, interface("Manager"), "GetTopology"));
+    kept.clear();
+    ASSERT_TRUE(no_sessions());
+    EXPECT_TRUE(eventually([&] { return open_session(one_).error.empty(); }));
+}
+
 // Runs as another user, with a connection of its own; 0 is success.
 int as_nobody(private_bus& bus, const std::function<int(client&)>& what)
 {
