@@ -11,6 +11,11 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/spanker-demo-XXXXXX")
 bus_pid='' daemon_pid=''
 
 stop() {
+    code=$?
+    if [ $code != 0 ] && [ -s "$folder/spankerd.log" ]; then
+        echo "demo: spankerd said:" >&2
+        tail -n 20 "$folder/spankerd.log" >&2
+    fi
     for pid in $daemon_pid $bus_pid; do
         kill "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
@@ -35,14 +40,14 @@ cat >"$folder/bus.conf" <<XML
 </busconfig>
 XML
 
-# Waits until a command holds; says what was waited for when it never does.
+# Waits until a command holds while the process lives; says what was waited for when it never does.
 wait_for() {
-    what=$1
-    shift
+    what=$1 pid=$2
+    shift 2
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        if [ $tries -gt 300 ]; then
+        if [ $tries -gt 600 ] || ! kill -0 "$pid" 2>/dev/null; then
             echo "demo: $what did not start" >&2
             exit 1
         fi
@@ -55,15 +60,15 @@ step() {
     "$bin/spankerctl" "$@"
 }
 
-dbus-daemon --nofork --nopidfile --config-file="$folder/bus.conf" &
+dbus-daemon --nofork --nopidfile --config-file="$folder/bus.conf" 2>"$folder/bus.log" &
 bus_pid=$!
-wait_for "dbus-daemon" test -S "$folder/bus"
+wait_for "dbus-daemon" "$bus_pid" test -S "$folder/bus"
 export SPANKER_BUS="unix:path=$folder/bus"
 
 echo "\$ spankerd --cards=embedded:4:ring"
-"$bin/spankerd" --cards=embedded:4:ring --bus="$SPANKER_BUS" &
+"$bin/spankerd" --cards=embedded:4:ring --bus="$SPANKER_BUS" >"$folder/spankerd.log" 2>&1 &
 daemon_pid=$!
-wait_for "spankerd with its links up" "$bin/spankerctl" status --check
+wait_for "spankerd with its links up" "$daemon_pid" "$bin/spankerctl" status --check
 
 step status --check
 step topology
