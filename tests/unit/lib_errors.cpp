@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The last error of each handle in each thread, and how names and numbers become kinds.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -14,6 +17,12 @@ namespace {
 using namespace spanker::lib;
 
 const char handles[40] = {};
+
+// The C interface calls it as D-Bus does.
+std::string c_name(const std::string& symbol)
+{
+    return symbol == "HOST_FAULT" ? "DEVICE_IO" : symbol;
+}
 
 TEST(lib_errors, a_handle_that_never_failed_has_no_error)
 {
@@ -101,6 +110,25 @@ TEST(lib_errors, every_kind_of_the_table_has_name_text_and_errno)
         EXPECT_EQ(make_error(r.kind, "").negative_errno, -r.number) << r.name;
         EXPECT_EQ(kind_of_name(std::string(SPANKER_ERROR_PREFIX) + r.name), r.kind) << r.name;
     }
+}
+
+// Each row of the table is a row of the manual, with its C name and errno.
+TEST(lib_errors, the_manual_has_every_kind_and_every_card_status)
+{
+    std::ifstream file(SPANKER_TEST_DATA "/../../docs/errors.md");
+    ASSERT_TRUE(file.good());
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    const auto has = [&](const std::string& row) { return page.find(row) != std::string::npos; };
+#define SPANKER_X(symbol, number, name, text)                                                   \
+    EXPECT_TRUE(                                                                                \
+        has(fmt::format("\n| {} | `SPANKER_KIND_{}` | {} | ", name, c_name(#symbol), #number))) \
+        << name;
+    SPANKER_ERRORS(SPANKER_X)
+#undef SPANKER_X
+#define SPANKER_X(symbol, number, kind, text) \
+    EXPECT_TRUE(has(fmt::format("\n| {} | {} | ", #symbol, number))) << #symbol;
+    SPANKER_CARD_STATUSES(SPANKER_X)
+#undef SPANKER_X
 }
 
 TEST(lib_errors, names_outside_the_table_are_answered_too)
