@@ -100,6 +100,12 @@ const topology::port* topology::port_at(const link_end& end) const
     return &owner->second.ports[end.port];
 }
 
+std::uint32_t topology::port::seen_state() const
+{
+    const bool alone = state == SPK_PORT_TRAINING && reason == SPK_REASON_NOT_CONNECTED;
+    return alone ? SPK_PORT_DOWN : state;
+}
+
 link_state topology::observe(const link_end& a, const link_end& b) const
 {
     link_state link{.a = a, .b = b};
@@ -109,7 +115,9 @@ link_state topology::observe(const link_end& a, const link_end& b) const
         return link;
     }
     link.width_max = std::min(one->lanes, two->lanes);
-    auto either = [&](std::uint32_t state) { return one->state == state || two->state == state; };
+    auto either = [&](std::uint32_t state) {
+        return one->seen_state() == state || two->seen_state() == state;
+    };
     if (either(SPK_PORT_FAULT))
         link.state = SPK_PORT_FAULT;
     else if (either(SPK_PORT_DOWN))
@@ -130,7 +138,7 @@ link_state topology::observe(const link_end& a, const link_end& b) const
     }
     // The end in this state knows why; REMOTE_LOST only says that the other one does.
     const port *first = one, *second = two;
-    if (first->state != link.state || first->reason == SPK_REASON_NONE ||
+    if (first->seen_state() != link.state || first->reason == SPK_REASON_NONE ||
         (first->reason == SPK_REASON_REMOTE_LOST && second->reason != SPK_REASON_NONE))
         std::swap(first, second);
     link.reason = first->reason != SPK_REASON_NONE ? first->reason : second->reason;

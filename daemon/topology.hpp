@@ -71,6 +71,9 @@ public:
 private:
     struct port {
         std::uint32_t state = 0, reason = 0, width = 0, lanes = 0;
+
+        // A port that finds nobody keeps looking; what it had is down until it does.
+        std::uint32_t seen_state() const;
     };
     struct node {
         topology_card card;

@@ -79,6 +79,12 @@ TEST(simulated_faults, a_cut_cable_of_a_simulated_card_is_seen_within_100_ms)
                            milliseconds(100)));
     EXPECT_NE(one.get_string(link, "Link", "Reason"), "");
     EXPECT_EQ(one.get_string(root, "Manager", "FabricState"), "degraded");
+    EXPECT_TRUE(eventually(
+        [&] {
+            return one.get_string(link, "Link", "State") == "down" &&
+                   one.get_string(link, "Link", "Reason") == "not-connected";
+        },
+        seconds(2)));
 }
 
 TEST(simulated_faults, an_unknown_fault_is_refused_with_what_there_is)

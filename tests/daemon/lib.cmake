@@ -20,6 +20,9 @@ file(CONFIGURE OUTPUT lib_example.c CONTENT "${CMAKE_MATCH_1}\n" @ONLY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/library.md")
 spanker_executable(lib_example SOURCES "${CMAKE_CURRENT_BINARY_DIR}/lib_example.c" LIBS spankerctl)
 set_target_properties(lib_example PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
+if(SPANKER_SANITIZED) # the sanitized library wants the C++ runtime of the sanitizer, which C does not link
+    set_target_properties(lib_example PROPERTIES LINKER_LANGUAGE CXX)
+endif()
 
 spanker_test(lib_mock SOURCES lib_mock.cpp LIBS spankerctl spanker_reference daemon_bed LABELS lib TIMEOUT 240)
 add_dependencies(lib_mock spankerd lib_example)

@@ -88,8 +88,11 @@ TEST(start, the_watchdog_is_fed_after_ready_and_not_before)
     setup.environment.push_back("WATCHDOG_USEC=400000");
     spanker_daemon daemon(bus, setup);
     ASSERT_TRUE(daemon.told().wait_for("READY=1", seconds(10)));
-    for (const std::string& line : daemon.told().seen())
+    for (const std::string& line : daemon.told().seen()) {
+        if (line.rfind("READY=1", 0) == 0)
+            break;
         EXPECT_NE(line, "WATCHDOG=1") << "before READY";
+    }
     EXPECT_TRUE(daemon.told().wait_for("WATCHDOG=1", seconds(2)));
     EXPECT_TRUE(daemon.told().wait_for("WATCHDOG=1", seconds(2)));
 }

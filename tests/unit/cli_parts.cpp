@@ -159,6 +159,7 @@ TEST(cli_context, links_say_what_ails_them)
     EXPECT_EQ(link_state_text(link("up", 4, "")), "UP x4");
     EXPECT_EQ(link_state_text(link("up", 2, "lane-failed")), "UP x2 (degraded: 2 of 4 lanes)");
     EXPECT_EQ(link_state_text(link("fault", 0, "remote-lost")), "FAULT (remote-lost)");
+    EXPECT_EQ(link_state_text(link("down", 0, "not-connected")), "NOT CONNECTED");
     EXPECT_EQ(link_state_text(link("training", 0, "")), "TRAINING");
     EXPECT_TRUE(link_is_good(link("up", 4, "")));
     EXPECT_FALSE(link_is_good(link("up", 2, "")));

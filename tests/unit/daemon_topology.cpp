@@ -97,6 +97,20 @@ TEST(topology, a_cut_cable_stays_a_link_and_names_the_reason)
     EXPECT_EQ(now->fabric, fabric_state::degraded);
 }
 
+TEST(topology, a_known_link_whose_ends_look_for_each_other_in_vain_is_down)
+{
+    topology seen;
+    set_ring(seen, 4);
+    port_info zero[] = {down_port(0, SPK_PORT_TRAINING, SPK_REASON_NOT_CONNECTED),
+                        up_port(1, 103, 0)};
+    port_info one[] = {up_port(0, 102, 1),
+                       down_port(1, SPK_PORT_TRAINING, SPK_REASON_NOT_CONNECTED)};
+    seen.set_card(ready(0), rate, zero);
+    seen.set_card(ready(1), rate, one);
+    EXPECT_EQ(seen.snapshot()->links[0].state, std::uint32_t{SPK_PORT_DOWN});
+    EXPECT_EQ(seen.snapshot()->links[0].reason, std::uint32_t{SPK_REASON_NOT_CONNECTED});
+}
+
 TEST(topology, the_end_that_lost_its_partner_does_not_hide_why_the_other_one_fell)
 {
     topology seen;

@@ -120,6 +120,8 @@ colour link_colour(const spanker_link_info& link)
 
 std::string link_state_text(const spanker_link_info& link)
 {
+    if (std::strcmp(link.reason, "not-connected") == 0)
+        return "NOT CONNECTED";
     std::string text = link.state;
     for (auto& ch : text)
         ch = static_cast<char>(std::toupper(static_cast<unsigned char>(ch)));
