@@ -143,7 +143,8 @@ public:
 
     virtual result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) = 0;
     virtual result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) = 0;
-    virtual result<void> card_reset(std::uint32_t card, spanker_reset_mode mode) = 0;
+    // mode: SPANKER_RESET_*.
+    virtual result<void> card_reset(std::uint32_t card, std::uint32_t mode) = 0;
 
     // Events since the last call; event_fd() is readable while there are any.
     virtual int event_fd() const = 0;

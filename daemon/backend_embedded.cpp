@@ -65,7 +65,7 @@ public:
     }
     result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) override;
     result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) override;
-    result<void> card_reset(std::uint32_t card, spanker_reset_mode mode) override;
+    result<void> card_reset(std::uint32_t card, std::uint32_t mode) override;
     int event_fd() const override { return home_->events.fd(); }
     std::vector<event> take_events() override;
     bool drive() override;
@@ -182,15 +182,14 @@ result<void> embedded_backend::link_set_admin(std::uint32_t card, std::uint32_t 
     return {};
 }
 
-result<void> embedded_backend::card_reset(std::uint32_t card, spanker_reset_mode mode)
+result<void> embedded_backend::card_reset(std::uint32_t card, std::uint32_t mode)
 {
     const std::lock_guard hold(home_->lock);
     auto found = find(card);
     if (!found)
         return tl::unexpected(found.error());
-    if (mode < 0 || mode >= SPANKER_RESET_MODES)
-        return fail(SPANKER_ERR_INVALID,
-                    "there is no reset mode " + std::to_string(static_cast<unsigned>(mode)));
+    if (mode >= SPANKER_RESET_MODES)
+        return fail(SPANKER_ERR_INVALID, "there is no reset mode " + std::to_string(mode));
     return (*found)->reset(mode);
 }
 

@@ -73,7 +73,7 @@ public:
     group_create(std::span<const group_member> members) override;
     result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) override;
     result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) override;
-    result<void> card_reset(std::uint32_t card, spanker_reset_mode mode) override;
+    result<void> card_reset(std::uint32_t card, std::uint32_t mode) override;
     int event_fd() const override { return event_fd_.get(); }
     std::vector<event> take_events() override { return {}; }
     bool drive() override { return false; }
@@ -168,10 +168,9 @@ result<void> kernel_backend::link_set_admin(std::uint32_t card, std::uint32_t po
         .map([](const auto&) {});
 }
 
-result<void> kernel_backend::card_reset(std::uint32_t card, spanker_reset_mode mode)
+result<void> kernel_backend::card_reset(std::uint32_t card, std::uint32_t mode)
 {
-    const spanker_card_reset ask{
-        .size = sizeof(ask), .flags = 0, .card = card, .mode = static_cast<std::uint32_t>(mode)};
+    const spanker_card_reset ask{.size = sizeof(ask), .flags = 0, .card = card, .mode = mode};
     return control(SPANKER_IOC_CARD_RESET, ask, "cannot reset card " + std::to_string(card))
         .map([](const auto&) {});
 }

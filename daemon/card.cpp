@@ -130,9 +130,9 @@ void cards::refresh(card& who)
                 answer.ports = std::move(*ports);
             return answer;
         },
-        [this, index, line = who.line](report answer) {
+        [this, index, line = std::weak_ptr(who.line)](report answer) {
             card* asked = find_mutable(index);
-            if (asked && asked->line == line)  // the same card, not its successor
+            if (asked && asked->line == line.lock())  // the same card, not its successor
                 take(index, std::move(answer));
         });
 }

@@ -153,9 +153,9 @@ public:
     void bar_write(unsigned card, std::uint32_t offset, std::uint32_t value);
     void reset(unsigned card, reset_kind kind);
 
-    // Works until nothing is pending (true) or `events` events were handled or
-    // interrupted by stop_run() (false). With pace::real it also returns false
-    // when the next event lies in the future; next_event_wall_ns() says when.
+    // Works until nothing is pending (true) or `events` events were handled
+    // (false). With pace::real it also returns false when the next event lies in
+    // the future.
     bool run(std::uint64_t events = ~std::uint64_t{0});
     bool idle() const;  // nothing is pending
     std::uint64_t now_ns() const;

@@ -503,7 +503,7 @@ SPK_ASSERT_SIZE(spk_sg_page, SPK_SG_PAGE_BYTES);
 
 /*
  * detail by status: RANGE and HOST_FAULT: offset of the first bad byte;
- * LINK_DOWN, LINK_ERROR, MISMATCH: SPK_DETAIL_PORT of the port;
+ * LINK_DOWN, LINK_ERROR, MISMATCH: the port, or SPK_NO_PORT;
  * INVALID: byte offset of the bad field in the command;
  * POISONED: spk_origin packed by SPK_ORIGIN.
  */

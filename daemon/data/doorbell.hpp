@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "daemon/data/os_error.hpp"
 #include "daemon/error.hpp"
 #include "daemon/unique_fd.hpp"
 
@@ -19,7 +20,7 @@ public:
     {
         unique_fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!fd)
-            return fail_errno(errno, "cannot create an eventfd; raise the limit of open files");
+            return fail_os(errno, "cannot create an eventfd");
         return doorbell(std::move(fd));
     }
 

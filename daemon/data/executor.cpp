@@ -20,10 +20,20 @@ inline void relax()
 #endif
 }
 
-card_set::hooks hooks_for(executor& home, sleeper& naps, worker& mapper)
+// Simulated cards in this process finish work only when they are driven, and say when that is
+// due; asking for their descriptors would cost a system call for each completion.
+card_set::hooks hooks_for(executor& home, sleeper& naps, worker& mapper, bool watched)
 {
-    return {.opened = [&naps](card_file& file) { naps.watch(file.fd()); },
-            .closing = [&naps](card_file& file) { naps.forget(file.fd()); },
+    return {.opened =
+                [&naps, watched](card_file& file) {
+                    if (watched)
+                        naps.watch(file.fd());
+                },
+            .closing =
+                [&naps, watched](card_file& file) {
+                    if (watched)
+                        naps.forget(file.fd());
+                },
             .destroy =
                 [&mapper](std::shared_ptr<card_file> file) {
                     mapper.post([held = std::move(file)] {});
@@ -37,7 +47,8 @@ card_set::hooks hooks_for(executor& home, sleeper& naps, worker& mapper)
 }  // namespace
 
 executor::executor(backend& source, const plane_limits& limits)
-    : backend_(source), limits_(limits), cards_(source, hooks_for(*this, sleeper_, mapper_)),
+    : backend_(source), limits_(limits),
+      cards_(source, hooks_for(*this, sleeper_, mapper_, source.name() != "embedded")),
       deck_(cards_, [this](flight& f) { flight_ended(f); }), weights_(cards_)
 {
     deliver_ = [this](portable_call* call) {

@@ -60,6 +60,22 @@ flight* flight_deck::take_flight()
 
 // ---- start ----
 
+// A plan that would never find room must not wait for it.
+result<void> flight_deck::check_size(const collective::plan& plan) const
+{
+    bool fits = plan.signals <= signal_pool::count;
+    for (const collective::block& block : plan.blocks)
+        for (std::uint32_t rank = 0; rank < plan.cards.size(); rank++)
+            if (const plane_card* card = cards_.find(plan.cards[rank].card); card && card->ready())
+                for (const card_queue& queue : card->queue)
+                    fits &= block.of_rank[rank].count < queue.depth;
+    if (!fits)
+        return fail(SPANKER_ERR_NOT_SUPPORTED,
+                    "the request needs more commands or signals at once than a card's queue has; "
+                    "split it");
+    return {};
+}
+
 result<start_result> flight_deck::start(std::shared_ptr<const collective::plan> plan,
                                         session& owner, const run_draft& draft,
                                         const entry_queue& from)
@@ -68,6 +84,8 @@ result<start_result> flight_deck::start(std::shared_ptr<const collective::plan> 
     // A group over other ports needs everything on the old one's queues to be done first.
     if (links && cards_.link_group_stale() && !cards_.links_idle())
         return start_result::no_room;
+    if (auto fits = check_size(*plan); !fits)
+        return tl::unexpected(fits.error());
     flight* f = take_flight();
     if (!f)
         return start_result::no_room;
@@ -134,7 +152,7 @@ result<void> flight_deck::bind_rank(flight& f, const run_draft& draft, std::uint
     if (plan.cards[rank].items.empty())
         return {};
     card_queue& queue = card->queue[f.role];
-    std::uint32_t* handles = &f.handles[rank * (plan.objects + plan.scratch.size())];
+    std::uint32_t* handles = f.handles.data() + rank * (plan.objects + plan.scratch.size());
     for (std::uint32_t i = 0; i < draft.object_count; i++) {
         auto handle = draft.objects[i].memory
                           ? buffer_handle(*draft.objects[i].memory, *card, f.role)

@@ -137,6 +137,7 @@ public:
 
 private:
     flight* take_flight();
+    result<void> check_size(const collective::plan& plan) const;
     void end(flight& f);
     result<void> bind(flight& f, const run_draft& draft);
     result<void> bind_rank(flight& f, const run_draft& draft, std::uint32_t rank);

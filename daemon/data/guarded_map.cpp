@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string>
 
+#include "daemon/data/os_error.hpp"
+
 namespace spanker::daemon::data {
 namespace {
 
@@ -101,7 +103,7 @@ tl::unexpected<error> map_failure(int err, bool writable)
         return fail(SPANKER_ERR_DENIED,
                     "the memfd cannot be mapped for writing (read-only descriptor or "
                     "F_SEAL_WRITE); register it with access \"r\" or pass a writable one");
-    return fail_errno(err, std::string("cannot map the memfd: ") + std::strerror(err));
+    return fail_os(err, "cannot map the memfd");
 }
 
 result<void> bring_in(std::byte* data, std::uint64_t bytes, bool writable)

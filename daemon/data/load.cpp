@@ -12,6 +12,7 @@
 #include "daemon/clock.hpp"
 #include "daemon/collective/sharding.hpp"
 #include "daemon/data/memfd.hpp"
+#include "daemon/data/os_error.hpp"
 
 namespace spanker::daemon::data {
 namespace {
@@ -50,7 +51,7 @@ result<buffer> make_staging()
 {
     unique_fd fd(::memfd_create("spanker-staging", MFD_CLOEXEC));
     if (!fd || ::ftruncate(fd.get(), staging_bytes) != 0)
-        return fail_errno(errno, "cannot make the staging memory for weights");
+        return fail_os(errno, "cannot make the staging memory for weights");
     auto memory = guarded_map::map(fd.get(), 0, staging_bytes, true, true);
     if (!memory)
         return tl::unexpected(memory.error());

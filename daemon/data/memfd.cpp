@@ -37,7 +37,7 @@ result<struct stat> status_of(int fd)
 {
     struct stat status = {};
     if (::fstat(fd, &status) != 0)
-        return fail_errno(errno, "the file descriptor is not open");
+        return fail(SPANKER_ERR_INVALID, "the file descriptor is not open");
     return status;
 }
 

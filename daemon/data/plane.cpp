@@ -112,6 +112,8 @@ void plane_on_thread::dispatch()
     core_->clear_reply_bell();
     while (!later_.empty() && core_->post(later_.front()))
         later_.pop_front();
+    if (!later_.empty())
+        core_->ring_reply_bell();
     for (auto calls = std::move(refused_); auto& call : calls)
         call();
     executor::loop_call call;
@@ -119,13 +121,15 @@ void plane_on_thread::dispatch()
         call();
 }
 
-// What must not be lost waits for room; the executor's next replies bring us back here.
+// What must not be lost waits for room; dispatch() tries again.
 void plane_on_thread::post(executor::task what)
 {
     if (stopped_)
         return;
     if (!later_.empty() || !core_->post(what))
         later_.push_back(std::move(what));
+    if (!later_.empty())
+        core_->ring_reply_bell();
 }
 
 template <typename T>
@@ -232,7 +236,7 @@ result<session_fds> plane_on_thread::create_session(const session_options& optio
                        .rings_bytes = shared->layout().bytes,
                        .arena_bytes = shared->layout().arena_bytes};
     if (!fds.sq_eventfd || !fds.cq_eventfd)
-        return fail_errno(errno, "cannot open the session's eventfds");
+        return data::fail_os(errno, "cannot open the session's eventfds");
     auto s = std::make_unique<data::session>(fds.id, limits_, std::move(*shared));
     s->cards = std::move(*cards);
     s->sq_bell = std::move(*sq);

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/data/os_error.hpp"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -61,9 +63,7 @@ unique_fd make_memfd()
 
 tl::unexpected<error> no_rings(const char* step)
 {
-    const int err = errno;
-    return fail_errno(err, std::string("cannot make the session's rings (") + step +
-                               "): " + std::strerror(err));
+    return fail_os(errno, std::string("cannot make the session's rings, ") + step);
 }
 
 }  // namespace

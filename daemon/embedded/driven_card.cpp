@@ -168,7 +168,7 @@ void driven_card::end_all(int result, std::uint32_t card_status)
     }
 }
 
-result<void> driven_card::reset(spanker_reset_mode mode)
+result<void> driven_card::reset(std::uint32_t mode)
 {
     check_presence();
     if (state_ == SPANKER_CARD_GONE)

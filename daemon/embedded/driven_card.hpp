@@ -35,7 +35,7 @@ public:
 
     result<void> probe();
     // Ends all work with CARD_RESET, resets, and brings the card up again.
-    result<void> reset(spanker_reset_mode mode);
+    result<void> reset(std::uint32_t mode);
     // Looks whether the card still answers, or answers again.
     void check_presence();
 

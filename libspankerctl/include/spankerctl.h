@@ -32,6 +32,8 @@
  *    same cards: calls in flight end with -ECONNRESET, buffers are registered
  *    again, tensors must be made and weights loaded again
  *    (spanker_weights_reload_fd); until then they answer -ECONNRESET.
+ * 8. Enums are 32 bits wide (..._MAX_ENUM sees to it and is no value): a later
+ *    library may return a kind or a state that this header does not name.
  */
 #ifndef SPANKERCTL_H
 #define SPANKERCTL_H
@@ -112,7 +114,8 @@ typedef enum spanker_kind {
 	SPANKER_KIND_NO_SAILS,
 	SPANKER_KIND_TOPOLOGY_MISMATCH,
 	SPANKER_KIND_SHAPE_MISMATCH,
-	SPANKER_KIND_REMOTE            /* a name this library does not know */
+	SPANKER_KIND_REMOTE,           /* a name this library does not know */
+	SPANKER_KIND_MAX_ENUM = 0x7fffffff
 } spanker_kind;
 
 #define SPANKER_NONE UINT32_MAX        /* no card, port... */
@@ -174,7 +177,8 @@ typedef enum spanker_card_state_t {
 	SPANKER_STATE_SUSPENDED,
 	SPANKER_STATE_FAILED,
 	SPANKER_STATE_LOST,
-	SPANKER_STATE_DENIED           /* there, but this user may not use it */
+	SPANKER_STATE_DENIED,          /* there, but this user may not use it */
+	SPANKER_STATE_MAX_ENUM = 0x7fffffff
 } spanker_card_state_t;
 
 typedef struct spanker_card_info {
@@ -303,7 +307,8 @@ SPANKER_API int spanker_session_cards(const spanker_session *session,
 typedef enum spanker_access {
 	SPANKER_ACCESS_READ = 1,       /* cards read it */
 	SPANKER_ACCESS_WRITE = 2,      /* cards write it */
-	SPANKER_ACCESS_READ_WRITE = 3
+	SPANKER_ACCESS_READ_WRITE = 3,
+	SPANKER_ACCESS_MAX_ENUM = 0x7fffffff
 } spanker_access;
 
 /* Host memory of its own (a sealed memfd), mapped and registered. */
@@ -326,14 +331,16 @@ typedef enum spanker_dtype {
 	SPANKER_F16 = 1,
 	SPANKER_BF16 = 2,
 	SPANKER_I32 = 3,
-	SPANKER_I8 = 4
+	SPANKER_I8 = 4,
+	SPANKER_DTYPE_MAX_ENUM = 0x7fffffff
 } spanker_dtype;
 
 typedef enum spanker_layout {
 	SPANKER_REPLICATED = 0,
 	SPANKER_ROW_SHARD = 1,
 	SPANKER_K_SHARD = 2,
-	SPANKER_PARTIAL = 3
+	SPANKER_PARTIAL = 3,
+	SPANKER_LAYOUT_MAX_ENUM = 0x7fffffff
 } spanker_layout;
 
 /* rows x cols elements on the cards of the session, zeroed. */
@@ -347,7 +354,8 @@ typedef enum spanker_sharding {
 	SPANKER_SHARD_AUTO = 0,
 	SPANKER_SHARD_ROWS = 1,
 	SPANKER_SHARD_K = 2,
-	SPANKER_SHARD_WHOLE = 3        /* on the session's first card */
+	SPANKER_SHARD_WHOLE = 3,       /* on the session's first card */
+	SPANKER_SHARD_MAX_ENUM = 0x7fffffff
 } spanker_sharding;
 
 typedef void spanker_progress_fn(void *data, double fraction);
@@ -391,7 +399,8 @@ typedef struct spanker_result {
 typedef enum spanker_x_format {
 	SPANKER_X_F32 = 0,
 	SPANKER_X_Q8_K = 1,
-	SPANKER_X_Q4_K = 2
+	SPANKER_X_Q4_K = 2,
+	SPANKER_X_MAX_ENUM = 0x7fffffff
 } spanker_x_format;
 
 /* One operand: exactly one of buffer and tensor. */
@@ -432,7 +441,8 @@ typedef enum spanker_reduce {
 	SPANKER_PROD = 1,
 	SPANKER_MIN = 2,
 	SPANKER_MAX = 3,
-	SPANKER_AVG = 4                /* spanker_all_reduce_f32() only */
+	SPANKER_AVG = 4,               /* spanker_all_reduce_f32() only */
+	SPANKER_REDUCE_MAX_ENUM = 0x7fffffff
 } spanker_reduce;
 
 /*
@@ -551,7 +561,8 @@ SPANKER_API int spanker_all_gather_f32(spanker_session *session,
 
 typedef enum spanker_weight_format {
 	SPANKER_WEIGHTS_PLAIN = 0,     /* n * k * bytes_per_element */
-	SPANKER_WEIGHTS_Q4_K = 1       /* n * (k / 256) * 144 */
+	SPANKER_WEIGHTS_Q4_K = 1,      /* n * (k / 256) * 144 */
+	SPANKER_WEIGHTS_MAX_ENUM = 0x7fffffff
 } spanker_weight_format;
 
 typedef struct spanker_tile_shape {
@@ -562,7 +573,8 @@ typedef struct spanker_tile_shape {
 
 typedef enum spanker_strategy {
 	SPANKER_TENSOR_PARALLEL = 0,
-	SPANKER_MODEL_PARALLEL = 1
+	SPANKER_MODEL_PARALLEL = 1,
+	SPANKER_STRATEGY_MAX_ENUM = 0x7fffffff
 } spanker_strategy;
 
 /* Bytes of a tile; a product over 64 bits is UINT64_MAX. */

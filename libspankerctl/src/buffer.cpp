@@ -25,8 +25,9 @@ const char* access_text(spanker_access access)
         return "w";
     case SPANKER_ACCESS_READ_WRITE:
         return "rw";
+    default:
+        return nullptr;
     }
-    return nullptr;
 }
 
 int fail_system(const void* who, const char* what)

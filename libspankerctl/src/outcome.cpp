@@ -3,6 +3,8 @@
 // What a completion means, in words: the place, the kind, the cure.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "look.hpp"
 #include "session.hpp"
 
@@ -48,8 +50,9 @@ const char* algorithm_name(std::uint32_t algorithm)
 spanker_error error_of(const spanker_request& request)
 {
     const spanker_cqe& cqe = request.cqe;
-    const auto kind =
-        cqe.kind != 0 ? static_cast<spanker_error_kind>(cqe.kind) : spanker_errno_kind(cqe.res);
+    const auto told =
+        static_cast<spanker_error_kind>(std::min<std::uint32_t>(cqe.kind, SPANKER_ERR_COUNT));
+    const auto kind = told != SPANKER_ERR_NONE ? told : spanker_errno_kind(cqe.res);
     std::string text = where(request.connection, cqe) + spanker_error_text(kind);
     if (cqe.card_status != SPANKER_CARD_OK)
         text += fmt::format(" ({})", spanker_card_status_name(cqe.card_status));

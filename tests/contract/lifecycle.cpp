@@ -45,7 +45,7 @@ protected:
     std::uint32_t card = 0;
 };
 
-class resets : public lifecycle, public testing::WithParamInterface<spanker_reset_mode> {};
+class resets : public lifecycle, public testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(resets, end_work_as_stale_and_files_for_good)
 {
@@ -111,14 +111,16 @@ TEST_P(resets, do_not_disturb_other_cards)
     EXPECT_EQ(download(*other, tensor, 4096), pattern(4096, 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(both, resets, testing::Values(SPANKER_RESET_SOFT, SPANKER_RESET_FLR),
+INSTANTIATE_TEST_SUITE_P(both, resets,
+                         testing::Values(std::uint32_t{SPANKER_RESET_SOFT},
+                                         std::uint32_t{SPANKER_RESET_FLR}),
                          [](const auto& row) {
                              return row.param == SPANKER_RESET_SOFT ? "soft" : "flr";
                          });
 
 TEST_F(lifecycle, there_is_no_other_kind_of_reset)
 {
-    EXPECT_EQ(errno_of(cards->card_reset(card, static_cast<spanker_reset_mode>(7))), -EINVAL);
+    EXPECT_EQ(errno_of(cards->card_reset(card, 7)), -EINVAL);
     EXPECT_EQ(cards->info(card)->out_state, std::uint32_t{SPANKER_CARD_READY});
 }
 

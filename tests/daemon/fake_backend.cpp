@@ -217,7 +217,7 @@ result<void> fake_backend::link_train(std::uint32_t, std::uint32_t, bool) { retu
 result<void> fake_backend::link_set_admin(std::uint32_t, std::uint32_t, bool) { return {}; }
 
 // Reaches a card that hangs, as a reset must.
-result<void> fake_backend::card_reset(std::uint32_t card, spanker_reset_mode)
+result<void> fake_backend::card_reset(std::uint32_t card, std::uint32_t)
 {
     std::lock_guard guard(lock_);
     auto found = all_.find(card);

@@ -46,7 +46,7 @@ public:
     group_create(std::span<const group_member> members) override;
     result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) override;
     result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) override;
-    result<void> card_reset(std::uint32_t card, spanker_reset_mode mode) override;
+    result<void> card_reset(std::uint32_t card, std::uint32_t mode) override;
     int event_fd() const override { return events_fd_.get(); }
     std::vector<event> take_events() override;
     bool drive() override { return false; }

@@ -32,6 +32,17 @@ TEST(cli_units, sizes_that_people_write)
         EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
 }
 
+TEST(cli_units, lists_of_cards)
+{
+    const std::pair<const char*, std::vector<std::uint32_t>> good[] = {
+        {"0", {0}}, {"3,1,2", {3, 1, 2}}, {"4294967295", {4294967295u}}};
+    for (const auto& [text, cards] : good)
+        EXPECT_EQ(parse_cards(text), cards) << text;
+    for (const char* text :
+         {"", ",", "0,", ",0", "0,,1", "0,0", "a", "0 1", "0, 1", "-1", "+1", "0x1", "4294967296"})
+        EXPECT_EQ(parse_cards(text), std::nullopt) << text;
+}
+
 TEST(cli_units, sizes_that_people_read)
 {
     const std::pair<std::uint64_t, const char*> rows[] = {

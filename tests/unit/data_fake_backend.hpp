@@ -303,7 +303,7 @@ public:
     }
     result<void> link_train(std::uint32_t, std::uint32_t, bool) override { return {}; }
     result<void> link_set_admin(std::uint32_t, std::uint32_t, bool) override { return {}; }
-    result<void> card_reset(std::uint32_t, spanker_reset_mode) override { return {}; }
+    result<void> card_reset(std::uint32_t, std::uint32_t) override { return {}; }
     int event_fd() const override { return -1; }
     std::vector<event> take_events() override { return {}; }
     bool drive() override { return false; }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Registered memory: rules, quotas, and letting go.
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "data_fake_backend.hpp"
 #include "data_rig.hpp"
@@ -155,6 +161,51 @@ TEST(data_buffers, a_punched_hole_hurts_nobody)
     EXPECT_EQ(b.rig.submit(b.session.id, {write_tensor(*tensor, *buffer, 16 * page)})[0].cqe.res,
               0);
     EXPECT_TRUE(b.rig.closed.empty());
+}
+
+// Where the daemon maps a memfd that this process maps too.
+std::uintptr_t other_mapping(const client_memory& m)
+{
+    struct stat wanted = {};
+    EXPECT_EQ(::fstat(m.fd.get(), &wanted), 0);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long begin = 0, inode = 0;
+        if (std::sscanf(line.c_str(), "%lx-%*x %*s %*x %*s %lu", &begin, &inode) == 2 &&
+            inode == wanted.st_ino && begin != reinterpret_cast<std::uintptr_t>(m.data))
+            return begin;
+    }
+    return 0;
+}
+
+// The kernel's message that a page is gone, as memory pressure or a bad page would bring it.
+void lose_page(std::uintptr_t address)
+{
+    siginfo_t info = {};
+    info.si_signo = SIGBUS;
+    info.si_code = BUS_ADRERR;
+    info.si_addr = reinterpret_cast<void*>(address);
+    ASSERT_EQ(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info), 0);
+}
+
+TEST(data_buffers, vanished_pages_end_their_session_and_no_other)
+{
+    bed b;
+    const auto other = b.rig.opened();
+    client_memory m(4 * page), sound(4 * page);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    const auto fine = b.rig.add_buffer(other.id, sound);
+    const auto tensor = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    const auto others = b.rig.add_tensor(other.id, {.shape = {1024}});
+    const std::uintptr_t mapping = other_mapping(m);
+    ASSERT_NE(mapping, 0u);
+    lose_page(mapping + page);
+    const auto lost = b.rig.submit(b.session.id, {write_tensor(*tensor, *buffer, page)});
+    EXPECT_EQ(lost[0].cqe.res, -EFAULT);
+    ASSERT_TRUE(b.rig.until([&] { return !b.rig.closed.empty(); }));
+    EXPECT_EQ(b.rig.closed[0].first, b.session.id);
+    EXPECT_EQ(b.rig.closed[0].second.kind, SPANKER_ERR_HOST_FAULT);
+    EXPECT_EQ(b.rig.submit(other.id, {write_tensor(*others, *fine, page)})[0].cqe.res, 0);
 }
 
 }  // namespace

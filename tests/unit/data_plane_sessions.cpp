@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How sessions begin and end.
+#include <sys/resource.h>
+
 #include "data_fake_backend.hpp"
 #include "data_rig.hpp"
 
@@ -71,6 +73,30 @@ TEST(data_sessions, cards_that_are_not_ready_cannot_be_chosen)
     rig.announce(SPANKER_CARD_RESETTING);
     EXPECT_EQ(rig.open(1000, {0}).error().kind, SPANKER_ERR_CARD_FAILED);
     EXPECT_EQ(rig.open().error().kind, SPANKER_ERR_NO_SAILS);
+}
+
+TEST(data_sessions, without_descriptors_new_sessions_are_refused_and_old_ones_live)
+{
+    fake_backend cards(1);
+    plane_rig rig(cards);
+    const auto s = rig.opened();
+    client_rings rings(s);
+    rings.push({nop(1)});
+    EXPECT_EQ(rig.next(rings)->res, 0);
+    rlimit before = {};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const unique_fd last(::dup(0));
+    for (rlim_t spare = 0; spare < 5; spare++) {  // whichever descriptor is the one too many
+        const rlimit tight = {static_cast<rlim_t>(last.get()) + 1 + spare, before.rlim_max};
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+        const auto refused = rig.open();
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+        ASSERT_FALSE(refused) << spare;
+        EXPECT_EQ(refused.error().kind, SPANKER_ERR_QUOTA) << refused.error().message;
+    }
+    rings.push({nop(2)});
+    EXPECT_EQ(rig.next(rings)->res, 0);
+    EXPECT_TRUE(rig.open());
 }
 
 TEST(data_sessions, the_limit_is_per_user_and_comes_back)

@@ -17,7 +17,7 @@ namespace {
 
 struct options {
     std::string bytes = "1M", reduce = "sum", in, out;
-    std::vector<std::uint32_t> cards;
+    std::string cards;
     std::uint64_t seed = 1, repeat = 1;
     bool check = false;
 };
@@ -147,7 +147,8 @@ spanker_result reduce_on_cards(context& c, session& s, const buffer& host, std::
 int run(context& c)
 {
     const std::uint64_t count = element_count();
-    session s = must(c.link().open_session(o.cards));
+    const auto cards = chosen_cards(o.cards);
+    session s = must(c.link().open_session(cards));
     const std::size_t ranks = s.cards().size();
     const auto in = make_input(ranks, count);
     const buffer host = must(s.make_buffer(in.size() * sizeof(float)));
@@ -175,7 +176,7 @@ void add_options(CLI::App& app)
         ->check(CLI::IsMember({"sum", "prod", "min", "max"}));
     app.add_option("--in", o.in, "file of f32: each card's vector, one after the other");
     app.add_option("--out", o.out, "write the result here, f32");
-    app.add_option("--cards", o.cards, "use only these")->delimiter(',');
+    app.add_option("--cards", o.cards, "use only these, e.g. 0,2")->type_name("LIST");
     app.add_option("--seed", o.seed, "of what is made");
     app.add_option("--repeat", o.repeat, "run so often, report the best")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31));

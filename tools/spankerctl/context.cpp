@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "units.hpp"
+
 namespace spanker::cli {
 
 exit_code code_of(const spanker_error& error)
@@ -80,6 +82,17 @@ fabric_view look(context& c)
         view.cards = std::move(*cards);
     view.links = must(c.link().topology(view.fabric));
     return view;
+}
+
+std::vector<std::uint32_t> chosen_cards(const std::string& text)
+{
+    if (text.empty())
+        return {};
+    auto cards = parse_cards(text);
+    if (!cards)
+        fail(exit_usage,
+             fmt::format("--cards {}: give different numbers of cards, e.g. 0 or 0,2", text));
+    return std::move(*cards);
 }
 
 const char* state_text(spanker_card_state_t state)

@@ -79,6 +79,9 @@ colour state_colour(spanker_card_state_t state);
 colour link_colour(const spanker_link_info& link);
 json card_json(const spanker_card_info& card);
 json link_json(const spanker_link_info& link);
+// What --cards says; empty for all.
+std::vector<std::uint32_t> chosen_cards(const std::string& text);
+
 // "UP x4", "UP x2 (degraded)", "TRAINING", "FAULT (remote-lost)"
 std::string link_state_text(const spanker_link_info& link);
 bool link_is_good(const spanker_link_info& link);

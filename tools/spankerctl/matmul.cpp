@@ -25,7 +25,7 @@ constexpr double limit_exact = 1e-9;      // --exact: X is not quantised
 struct options {
     std::uint64_t rows = 4096, cols = 4096, tokens = 1, seed = 1, repeat = 1;
     std::string weights, x, out, sharding = "auto";
-    std::vector<std::uint32_t> cards;
+    std::string cards;
     bool exact = false, check = false;
 };
 options o;
@@ -123,9 +123,10 @@ void print(const spanker_result& r, const verdict& v)
 int run(context& c)
 {
     check_sizes();
+    const auto cards = chosen_cards(o.cards);
     const auto w = make_weights();
     const auto x = make_x();
-    session s = must(c.link().open_session(o.cards));
+    session s = must(c.link().open_session(cards));
     const weights loaded = must(s.load(w, o.rows, o.cols, to_sharding(o.sharding)));
     const buffer bx = must(s.make_buffer(x.size() * sizeof(float), SPANKER_ACCESS_READ));
     const buffer by = must(s.make_buffer(o.tokens * o.rows * sizeof(float), SPANKER_ACCESS_WRITE));
@@ -164,7 +165,7 @@ void add_options(CLI::App& app)
     app.add_option("--out", o.out, "write Y here, f32, tokens x rows");
     app.add_option("--sharding", o.sharding, "how W is split over the cards")
         ->check(CLI::IsMember({"auto", "rows", "k", "whole"}));
-    app.add_option("--cards", o.cards, "use only these")->delimiter(',');
+    app.add_option("--cards", o.cards, "use only these, e.g. 0,2")->type_name("LIST");
     app.add_option("--seed", o.seed, "of what is made");
     app.add_option("--repeat", o.repeat, "run so often, report the best")->check(positive);
     app.add_flag("--exact", o.exact, "do not quantise X on the card");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -29,6 +30,24 @@ std::optional<std::uint64_t> parse_bytes(const std::string& text)
                                                     : std::optional(number << s.shift);
     }
     return std::nullopt;
+}
+
+std::optional<std::vector<std::uint32_t>> parse_cards(const std::string& text)
+{
+    std::vector<std::uint32_t> cards;
+    const char *at = text.data(), *end = at + text.size();
+    for (;; ++at) {
+        std::uint32_t card = 0;
+        const auto [rest, error] = std::from_chars(at, end, card);
+        if (error != std::errc() || std::find(cards.begin(), cards.end(), card) != cards.end())
+            return std::nullopt;
+        cards.push_back(card);
+        at = rest;
+        if (at == end)
+            return cards;
+        if (*at != ',')
+            return std::nullopt;
+    }
 }
 
 // The limits are where one decimal more of the smaller unit would round up to the larger one.
