@@ -11,6 +11,7 @@ find_package(fmt REQUIRED) # fmt::fmt
 find_package(nlohmann_json REQUIRED) # nlohmann_json::nlohmann_json
 find_package(CLI11 REQUIRED) # CLI11::CLI11
 find_package(tl-expected REQUIRED) # tl::expected
+find_package(OpenSSL REQUIRED COMPONENTS Crypto) # OpenSSL::Crypto, SHA-256 of weights in the daemon
 if(BUILD_TESTING)
     find_package(GTest REQUIRED) # GTest::gtest, GTest::gmock
 endif()

@@ -13,7 +13,7 @@ set -eu
 
 build='build-essential cmake ninja-build pkg-config ccache
     libsystemd-dev libnl-3-dev libnl-genl-3-dev
-    libfmt-dev nlohmann-json3-dev libcli11-dev libexpected-dev
+    libfmt-dev nlohmann-json3-dev libcli11-dev libexpected-dev libssl-dev
     libgtest-dev libgmock-dev
     dbus-daemon'
 
