@@ -9,6 +9,7 @@
 #include <bit>
 #include <functional>
 #include <stdexcept>
+#include <tuple>
 
 #include "timing/impl.hpp"
 

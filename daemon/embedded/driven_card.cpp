@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <cstdio>
 #include <cstring>
 
 #include "daemon/embedded/file.hpp"

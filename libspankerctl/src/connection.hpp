@@ -4,6 +4,7 @@
 // telemetry). Sessions open a bus each.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 

@@ -4,6 +4,7 @@
 // fills plain structs.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 #include "look_read.hpp"

@@ -3,6 +3,8 @@
 // Looking deeper into one card: error counters, and of cards in software the trace and the faults.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "look_read.hpp"
 
 using namespace spanker::lib;

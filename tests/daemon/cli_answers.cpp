@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What each verb answers: to people in columns, to scripts as one document whose keys and types are a promise.
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>

@@ -3,6 +3,7 @@
 // matmul, allreduce and selftest: right answers from files into files, on the cards asked for.
 #include <cmath>
 #include <future>
+#include <map>
 #include <random>
 
 #include "tests/daemon/cli_stack.hpp"

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 

@@ -3,6 +3,7 @@
 // The operands that matmul, allreduce and selftest make: the same everywhere, valid, and worth multiplying.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>

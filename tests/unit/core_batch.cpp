@@ -3,6 +3,7 @@
 // What becomes of batches: records, first failures, limits, deadlines and cancels. Ids are the slots themselves.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "kernel/core/batch.h"

@@ -4,6 +4,7 @@
 // ring and over the wrap of the 32-bit counters.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // Scatter lists against the naive walk that the card does.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <vector>

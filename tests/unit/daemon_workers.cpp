@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
+#include <stdexcept>
 #include <thread>
 
 #include "daemon/workers.hpp"

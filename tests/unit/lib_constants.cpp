@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <spankerctl.h>
 
+#include <cstdint>
+
 #include "uapi/spanker_session.h"
 
 namespace {

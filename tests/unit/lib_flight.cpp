@@ -4,6 +4,7 @@
 // when the daemon dies and when the session closes. Under ThreadSanitizer too.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <mutex>
 #include <set>

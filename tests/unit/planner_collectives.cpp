@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "planner_machine.hpp"
 
 namespace spanker::daemon::collective {

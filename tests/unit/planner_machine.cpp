@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner_machine.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace spanker::daemon::collective {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Queues: fences, aborts, stop.
+#include <stdexcept>
+
 #include "timing_bed.hpp"
 
 namespace spanker::timing {

@@ -4,7 +4,9 @@
 #include "timing_bed.hpp"
 
 #include <functional>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 
 #include "timing_ring.hpp"
 
