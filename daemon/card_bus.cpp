@@ -130,7 +130,7 @@ options describe(const measurements& measured)
 int append_counters(sd_bus_message* reply, const std::vector<port_info>& ports)
 {
     int r = sd_bus_message_open_container(reply, 'a', "(st)");
-    auto add = [&](std::string name, std::uint64_t value) {
+    auto add = [&](const std::string& name, std::uint64_t value) {
         if (r >= 0)
             r = sd_bus_message_append(reply, "(st)", name.c_str(), value);
     };

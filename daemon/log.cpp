@@ -43,6 +43,7 @@ void write_journal(log_level level, std::string_view message, const log_fields& 
     if (fields.client_uid)
         lines.push_back(fmt::format("SPANKER_CLIENT_UID={}", *fields.client_uid));
     std::vector<iovec> parts;
+    parts.reserve(lines.size());
     for (std::string& line : lines)
         parts.push_back({line.data(), line.size()});
     sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));

@@ -46,6 +46,8 @@ cut_table make_cut_table(const cabling& cables)
     made.cards = cables.size();
     made.narrowest.fill(UINT64_MAX);
     const std::uint32_t n = made.cards;
+    if (n == 0)
+        return made;
     std::array<std::uint64_t, SPK_MAX_CARDS> degree{};
     for (std::uint32_t a = 0; a < n; ++a)
         for (std::uint32_t b = 0; b < n; ++b)

@@ -357,6 +357,7 @@ result<stage_ptr> prepare_joined(const planning& all, const request& of)
             job.part[r].copy_in_section = false;
     }
     std::vector<schedule> candidates;
+    candidates.reserve(routes.size());
     for (const route* way : routes)
         candidates.push_back(schedule_for(of, *way));
     const auto best = tune(all, job, candidates);
