@@ -26,7 +26,7 @@ constexpr std::uint32_t most_chunks = 8;
 
 class prepared_matmul final : public prepared_stage {
 public:
-    explicit prepared_matmul(matmul_request of) : of_(std::move(of)) {}
+    explicit prepared_matmul(const matmul_request& of) : of_(of) {}
 
     void emit(plan_builder& to) const override
     {

@@ -100,7 +100,7 @@ result<measured> formula(const planning& all, const collective_job& job)
 {
     collective_job cables = unstaged(job);
     cables.piece_elements = cables.count;
-    const auto on_cables = measure(all, cables);
+    auto on_cables = measure(all, cables);
     if (!on_cables)
         return on_cables;
     const host_times host = staging(all, job);
@@ -281,7 +281,7 @@ std::uint64_t choose_piece(const planning& all, const collective_job& job, std::
         overhead = std::max(overhead, static_cast<double>(all.cables.costs(r).hop_ns) +
                                           4.0 * all.cables.costs(r).issue_ns);
     const double ideal = std::sqrt(static_cast<double>(sum - slowest) / std::max(overhead, 1.0));
-    const std::uint64_t step = elements_for(job, 1);
+    const std::uint64_t step = std::max<std::uint64_t>(1, elements_for(job, 1));
     const std::uint64_t pieces =
         std::clamp<std::uint64_t>(static_cast<std::uint64_t>(ideal), 1,
                                   std::clamp<std::uint64_t>(job.count / step, 1, most_pieces));
