@@ -24,8 +24,6 @@ result<std::uint32_t> scratch_pool::take(card_file& file, std::uint64_t bytes)
         return handle;
     }
     auto made = file.tensor_alloc(size);
-    if (!made && made.error().kind == SPANKER_ERR_NO_MEMORY && trim(file))
-        made = file.tensor_alloc(size);
     if (made)
         held_bytes_ += size;
     return made;

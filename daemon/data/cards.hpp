@@ -60,7 +60,7 @@ struct card_queue {
     signal_pool signals;
     scratch_pool scratch;
 
-    std::uint32_t room() const { return depth - 1 - items; }
+    std::uint32_t room() const { return depth > items ? depth - 1 - items : 0; }  // 0: closed
 };
 
 enum class card_life : std::uint8_t { absent, ready, lost };

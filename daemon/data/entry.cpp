@@ -312,10 +312,18 @@ result<void> check_entry(const spanker_sqe& e)
     return checks[e.opcode](e);
 }
 
+error run_too_long(std::uint32_t most)
+{
+    return {SPANKER_ERR_INVALID,
+            "a linked run has more than " + std::to_string(most) + " entries; end it earlier"};
+}
+
 result<void> draft_run(run_draft& draft, session& owner, card_set& cards, const entry_queue& from,
                        std::uint32_t count)
 {
     drafter d(draft, owner, cards);
+    if (count > run_entries_max)
+        return tl::unexpected(run_too_long(run_entries_max));
     for (std::uint32_t i = 0; i < count; i++)
         if (auto added = d.add(from[i].entry); !added)
             return added;

@@ -31,6 +31,8 @@ struct run_object {
     card_object* on_cards = nullptr;
 };
 
+error run_too_long(std::uint32_t most);
+
 // A run under construction; big, so it is made once and reused.
 struct run_draft {
     std::array<collective::stage, run_entries_max> stages;
@@ -47,7 +49,8 @@ struct run_draft {
     }
 };
 
-// Fills the draft from the first `count` entries of the queue.
+// Fills the draft from the first `count` entries of the queue; more than run_entries_max are
+// INVALID.
 result<void> draft_run(run_draft& draft, session& owner, card_set& cards, const entry_queue& from,
                        std::uint32_t count);
 

@@ -161,6 +161,8 @@ bool executor::pass()
     moved |= deck_.advance(slept_);
     slept_ = false;
     handle_lost_cards();
+    close_broken();
+    moved |= expire();
     if (closing_ != 0)
         moved |= release_closed();
     count_busy();
@@ -176,18 +178,38 @@ void executor::count_busy()
     settled_.store(tasks_run_, std::memory_order_release);
 }
 
-// A lost card's flights end first, then it may be opened again.
+// A lost card's flights end first, then it is opened again if it works: nobody may tell that it
+// was reset and is back.
 void executor::handle_lost_cards()
 {
     if (deck_.lost_cards().empty())
         return;
-    for (plane_card* card :
-         std::vector<plane_card*>(deck_.lost_cards().begin(), deck_.lost_cards().end())) {
-        deck_.card_lost(*card);
-        cards_.lose(*card, card->gone);
+    for (plane_card* card : deck_.take_lost()) {
+        take_out(*card, card->gone);
+        if (const auto now = backend_.info(card->number);
+            now && now->out_state == SPANKER_CARD_READY)
+            cards_.set_ready(card->number);
     }
-    deck_.forget_lost();
+    cards_.open_ready();
+}
+
+void executor::take_out(plane_card& card, bool gone)
+{
+    card.gone = card.gone || gone;
+    deck_.card_lost(card);
+    cards_.lose(card, gone);
     weights_.drop_stale();
+}
+
+// Events coalesce: a card that says READY may have been reset since its files were opened.
+void executor::look_for_loss(std::uint32_t number)
+{
+    plane_card* card = cards_.find(number);
+    if (!card || !card->ready())
+        return;
+    for (card_queue& queue : card->queue)
+        if (auto alive = queue.file->info(); !alive)
+            deck_.note_lost(card, alive.error());
 }
 
 bool executor::drive()
@@ -201,8 +223,6 @@ bool executor::drive()
 void executor::rest(bool moved)
 {
     const std::uint64_t now = monotonic_ns();
-    if (now >= earliest_deadline_ns_)
-        expire(now);
     if (moved) {
         sleeper_.moved(now);
         return;
@@ -267,12 +287,21 @@ void executor::stop()
 
 // ---- cards ----
 
-void executor::set_topology(const topology_snapshot& snapshot) { cards_.set_topology(snapshot); }
+void executor::set_topology(const topology_snapshot& snapshot)
+{
+    for (const topology_card& seen : snapshot.cards)
+        if (seen.state == SPANKER_CARD_READY)
+            look_for_loss(seen.index);
+    handle_lost_cards();
+    cards_.set_topology(snapshot);
+}
 
 void executor::card_changed(std::uint32_t number, std::uint32_t state)
 {
     plane_card* card = cards_.find(number);
     if (state == SPANKER_CARD_READY) {
+        look_for_loss(number);
+        handle_lost_cards();
         cards_.set_ready(number);
         cards_.open_ready();
         return;
@@ -280,12 +309,8 @@ void executor::card_changed(std::uint32_t number, std::uint32_t state)
     if (!card || state == SPANKER_CARD_PROBING || state == SPANKER_CARD_SUSPENDED)
         return;
     deck_.advance();  // what the card still had to say
-    deck_.forget_lost();
-    const bool gone = state != SPANKER_CARD_RESETTING;
-    card->gone = card->gone || gone;
-    deck_.card_lost(*card);
-    cards_.lose(*card, gone);
-    weights_.drop_stale();
+    deck_.forget_lost(card);
+    take_out(*card, state != SPANKER_CARD_RESETTING);
 }
 
 }  // namespace spanker::daemon::data

@@ -59,7 +59,7 @@ public:
     // ---- plane thread ----
     void run();  // until stop() and all has ended
     void stop();
-    void drain(bool on) { draining_ = on; }
+    void drain(bool on);
     void to_loop(loop_call call);
     std::function<void(session_id, const error&)> on_session_closed;  // runs on the loop
     std::function<void(session_id)> on_session_released;              // runs on the loop
@@ -96,6 +96,8 @@ private:
     void count_busy();
     void flush_replies();
     void handle_lost_cards();
+    void take_out(plane_card& card, bool gone);
+    void look_for_loss(std::uint32_t number);
 
     // rings and runs (scheduler.cpp)
     bool take_entries();
@@ -110,10 +112,13 @@ private:
     attempt launch(session& s, entry_queue& queue, std::uint32_t count);
     void fail_run(session& s, entry_queue& queue, std::uint32_t count, std::uint32_t bad,
                   const error& why);
-    void expire(std::uint64_t now);
-    void expire_queue(session& s, entry_queue& queue, std::uint64_t now);
+    void answer_run(session& s, const entry_queue& queue, std::uint32_t first, std::uint32_t count,
+                    std::uint32_t bad, const error& why);
+    bool expire();
+    bool expire_queue(session& s, entry_queue& queue, std::uint64_t now);
     std::uint32_t window() const;
     void flight_ended(flight& f);
+    void close_broken();
 
     // objects (objects.cpp) and loads (loads.cpp)
     enum class work : std::uint8_t { fresh, undoing };
@@ -152,8 +157,9 @@ private:
     sleeper sleeper_;
 
     std::map<session_id, std::unique_ptr<session>> sessions_;
-    std::vector<session*> order_;    // the same, to walk
-    std::vector<session*> blocked_;  // scratch of one pass
+    std::vector<session*> order_;     // the same, to walk
+    std::vector<session*> blocked_;   // scratch of one pass
+    std::vector<session_id> broken_;  // pages of an operand vanished: to be closed
     std::map<uid_t, uid_account> accounts_;
     std::uint64_t virtual_now_ns_ = 0, serve_count_ = 0;
     std::uint64_t earliest_deadline_ns_ = ~std::uint64_t{0};  // of what waits; a lower bound

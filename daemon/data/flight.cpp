@@ -151,11 +151,20 @@ result<void> flight_deck::bind_rank(flight& f, const run_draft& draft, std::uint
     f.epoch[rank] = card->epoch;
     if (plan.cards[rank].items.empty())
         return {};
-    card_queue& queue = card->queue[f.role];
+    auto bound = bind_handles(f, draft, rank, *card);
+    if (!bound)
+        note_lost(card, bound.error());
+    return bound;
+}
+
+result<void> flight_deck::bind_handles(flight& f, const run_draft& draft, std::uint32_t rank,
+                                       plane_card& card)
+{
+    const collective::plan& plan = *f.plan;
     std::uint32_t* handles = f.handles.data() + rank * (plan.objects + plan.scratch.size());
     for (std::uint32_t i = 0; i < draft.object_count; i++) {
         auto handle = draft.objects[i].memory
-                          ? buffer_handle(*draft.objects[i].memory, *card, f.role)
+                          ? buffer_handle(*draft.objects[i].memory, card, f.role)
                           : piece_handle(cards_, *draft.objects[i].on_cards, rank, f.role);
         if (!handle)
             return tl::unexpected(handle.error());
@@ -165,12 +174,26 @@ result<void> flight_deck::bind_rank(flight& f, const run_draft& draft, std::uint
         const std::uint64_t bytes = plan.scratch[i].bytes[rank];
         if (bytes == 0)
             continue;
-        auto handle = queue.scratch.take(*queue.file, bytes);
+        auto handle = take_scratch(card, f.role, bytes);
         if (!handle)
             return tl::unexpected(handle.error());
         handles[plan.objects + i] = *handle;
     }
     return {};
+}
+
+// What either queue's pool keeps for later gives way.
+result<std::uint32_t> flight_deck::take_scratch(plane_card& card, queue_role role,
+                                                std::uint64_t bytes)
+{
+    card_queue& queue = card.queue[role];
+    auto taken = queue.scratch.take(*queue.file, bytes);
+    if (taken || taken.error().kind != SPANKER_ERR_NO_MEMORY)
+        return taken;
+    bool any = false;
+    for (card_queue& each : card.queue)
+        any |= each.scratch.trim(*each.file);
+    return any ? queue.scratch.take(*queue.file, bytes) : taken;
 }
 
 // Gives everything back that bind() took.
@@ -202,6 +225,24 @@ void flight_deck::unbind(flight& f)
 
 // ---- submission ----
 
+bool flight_deck::needs(const flight& f, const plane_card& card)
+{
+    for (std::uint32_t rank = 0; rank < f.ranks; rank++)
+        if (f.cards[rank] == &card && f.plan && !f.plan->cards[rank].items.empty())
+            return true;
+    return false;
+}
+
+// Handles and signals of an earlier opening must not reach the card.
+const plane_card* flight_deck::lost_card_of(const flight& f) const
+{
+    for (std::uint32_t rank = 0; rank < f.ranks; rank++)
+        if (const plane_card& card = *f.cards[rank];
+            !f.plan->cards[rank].items.empty() && (!card.ready() || card.epoch != f.epoch[rank]))
+            return &card;
+    return nullptr;
+}
+
 bool flight_deck::room_for(const flight& f, const collective::segment& s) const
 {
     const collective::block& block = f.plan->blocks[s.block];
@@ -227,6 +268,10 @@ bool flight_deck::submit_segment(flight& f)
 {
     const collective::plan& plan = *f.plan;
     const collective::segment& s = plan.segments[f.next_segment];
+    if (const plane_card* lost = lost_card_of(f)) {
+        fail_lost(f, *lost);
+        return false;
+    }
     if ((s.barrier && !f.outstanding.empty()) || !room_for(f, s))
         return false;
     if (f.signals.empty() && plan.signals != 0) {
@@ -389,6 +434,10 @@ void flight_deck::note_lost(plane_card* card, const error& why)
         lost_.push_back(card);
 }
 
+std::vector<plane_card*> flight_deck::take_lost() { return std::exchange(lost_, {}); }
+
+void flight_deck::forget_lost(const plane_card* card) { std::erase(lost_, card); }
+
 // A card did not take its part. An item that it refuses is named by its index.
 void flight_deck::refused(flight& f, std::uint32_t rank, const error& why)
 {
@@ -406,21 +455,26 @@ void flight_deck::refused(flight& f, std::uint32_t rank, const error& why)
     fail_flight(f, std::move(failure));
 }
 
-void flight_deck::card_lost(const plane_card& card)
+void flight_deck::fail_lost(flight& f, const plane_card& card)
 {
     const error why = card_set::lost_error(card);
+    fail_flight(f, {.kind = why.kind,
+                    .card = static_cast<std::uint16_t>(card.number),
+                    .weight = 3,
+                    .message = why.message});
+}
+
+void flight_deck::card_lost(const plane_card& card)
+{
     for (flight& f : flights_) {
         if (f.state == flight::life::free)
             continue;
         const auto on_card = [&](const flight::batch& b) { return f.cards[b.rank] == &card; };
-        const auto cut = std::remove_if(f.outstanding.begin(), f.outstanding.end(), on_card);
-        if (cut == f.outstanding.end())
+        // One that has nothing there now may still be on its way there.
+        const bool coming = !f.failed() && f.next_segment < f.segments() && needs(f, card);
+        if (std::erase_if(f.outstanding, on_card) == 0 && !coming)
             continue;
-        f.outstanding.erase(cut, f.outstanding.end());
-        fail_flight(f, {.kind = why.kind,
-                        .card = static_cast<std::uint16_t>(card.number),
-                        .weight = 3,
-                        .message = why.message});
+        fail_lost(f, card);
         settle(f);
     }
 }
@@ -440,9 +494,9 @@ bool flight_deck::advance(bool all)
         }
     if (active_ != 0)
         for (flight& f : flights_)
-            if (f.state == flight::life::flying && f.next_segment < f.segments() &&
-                submit_segments(f)) {
-                moved = true;
+            if (f.state == flight::life::flying && f.next_segment < f.segments()) {
+                moved |= submit_segments(f);
+                moved |= f.failed();
                 settle(f);
             }
     return moved;

@@ -133,7 +133,10 @@ public:
     }
     // Cards whose files answered that they are lost; the caller takes them out of service.
     std::span<plane_card* const> lost_cards() const { return lost_; }
-    void forget_lost() { lost_.clear(); }
+    std::vector<plane_card*> take_lost();
+    void forget_lost(const plane_card* card);
+    // Whoever asked a card's file and heard that the card is lost.
+    void note_lost(plane_card* card, const error& why);
 
 private:
     flight* take_flight();
@@ -141,6 +144,12 @@ private:
     void end(flight& f);
     result<void> bind(flight& f, const run_draft& draft);
     result<void> bind_rank(flight& f, const run_draft& draft, std::uint32_t rank);
+    result<void> bind_handles(flight& f, const run_draft& draft, std::uint32_t rank,
+                              plane_card& card);
+    static result<std::uint32_t> take_scratch(plane_card& card, queue_role role,
+                                              std::uint64_t bytes);
+    static bool needs(const flight& f, const plane_card& card);
+    const plane_card* lost_card_of(const flight& f) const;
     void unbind(flight& f);
     bool submit_segments(flight& f);
     bool submit_segment(flight& f);
@@ -151,8 +160,8 @@ private:
     void take_record(flight& f, const plane_card& card, const spanker_record& record);
     void learn_failure(flight& f, const flight::batch& b, const spanker_record& record);
     void fail_flight(flight& f, flight_failure why);
+    void fail_lost(flight& f, const plane_card& card);
     void refused(flight& f, std::uint32_t rank, const error& why);
-    void note_lost(plane_card* card, const error& why);
     void settle(flight& f);
     bool clear_signals(plane_card& card, queue_role role);
 

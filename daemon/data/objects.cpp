@@ -148,6 +148,9 @@ result<void> executor::allocate(card_object& object)
     auto made = allocate_pieces(cards_, object);
     while (!made && made.error().kind == SPANKER_ERR_NO_MEMORY && weights_.evict_one())
         made = allocate_pieces(cards_, object);
+    if (!made)
+        for (const std::uint32_t number : object.cards)
+            look_for_loss(number);
     return made;
 }
 
@@ -222,6 +225,16 @@ void executor::free_tensor(session_id id, std::uint64_t handle, reply<void> done
 
 // ---- the portable form ----
 
+static std::uint32_t longest_run(std::span<const spanker_sqe> entries)
+{
+    std::uint32_t longest = 0, length = 0;
+    for (const spanker_sqe& e : entries) {
+        longest = std::max(longest, ++length);
+        length = e.flags & SPANKER_SQE_LINKED ? length : 0;
+    }
+    return longest;
+}
+
 void executor::submit(session_id id, std::vector<spanker_sqe> entries,
                       reply<std::vector<entry_result>> done)
 {
@@ -239,6 +252,8 @@ void executor::submit(session_id id, std::vector<spanker_sqe> entries,
             done, fail_as<results>(SPANKER_ERR_AGAIN,
                                    "more than " + std::to_string(limits_.portable_in_flight) +
                                        " entries would be in flight; wait for replies"));
+    if (longest_run(entries) > run_entries_max)
+        return answer_loop(done, result<results>(tl::unexpected(run_too_long(run_entries_max))));
     auto* call = new portable_call{std::move(done), results(entries.size()),
                                    static_cast<std::uint32_t>(entries.size())};  // deliver_ frees
     s->portable_accepted += static_cast<std::uint32_t>(entries.size());

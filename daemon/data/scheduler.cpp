@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t takes_per_pass = 64, starts_per_pass = 64;
 constexpr std::uint32_t window_alone = 8, window_shared = 2;
 constexpr std::uint64_t run_cost_ns = 1000;  // of starting anything
+constexpr const char* draining_text = "the daemon takes no new work";
 
 // The planner's messages start with "stage I:".
 std::uint32_t stage_of(const std::string& message)
@@ -26,9 +27,25 @@ std::uint32_t stage_of(const std::string& message)
     return std::sscanf(message.c_str(), "stage %u:", &stage) == 1 ? stage : 0;
 }
 
+const error lost_pages = {SPANKER_ERR_HOST_FAULT,
+                          "pages of a registered buffer vanished; the session is closed"};
+
 bool ended_early(const request& r, std::uint64_t now)
 {
     return r.cancelled || r.deadline_ns <= now;
+}
+
+// So that a ring holds every run that may be.
+std::uint32_t run_max(const session& s, const request& r)
+{
+    return r.call ? run_entries_max : std::min(run_entries_max, s.ring.layout().sq_entries);
+}
+
+error refusal(const session& s, const request& last)
+{
+    if (last.refused == SPANKER_ERR_DRAINING)
+        return {SPANKER_ERR_DRAINING, draining_text};
+    return run_too_long(run_max(s, last));
 }
 
 error early_error(const request& r)
@@ -60,15 +77,16 @@ bool executor::take_from_ring(session& s)
     }
     if (*submitted == 0)
         return false;
-    const auto room = s.ring.completion_room();
-    if (!room) {
-        close(s, &room.error());
-        return true;
-    }
+    // Some entries are answered as soon as they are taken, so room is asked for each.
     std::uint32_t taken = 0;
-    for (; taken < *submitted && taken < takes_per_pass && s.ring_accepted < *room &&
-           !s.ring_queue.full();
-         taken++) {
+    for (; taken < *submitted && taken < takes_per_pass && !s.ring_queue.full(); taken++) {
+        const auto room = s.ring.completion_room();
+        if (!room) {
+            close(s, &room.error());
+            return true;
+        }
+        if (s.ring_accepted >= *room)
+            break;
         const spanker_sqe entry = s.ring.front();
         s.ring.pop();
         s.ring_accepted++;
@@ -84,13 +102,14 @@ void executor::accept(session& s, entry_queue& queue, request r)
     r.deadline_ns = r.entry.deadline_ns != 0 ? r.entry.deadline_ns
                                              : monotonic_ns() + limits_.default_deadline_ns;
     s.counters->in_flight.fetch_add(1, std::memory_order_relaxed);
-    if (draining_) {
-        answer_error(s, r, {SPANKER_ERR_DRAINING, "the daemon takes no new work"}, deliver_);
-        return;
-    }
-    if (s.drop_run && !r.call) {  // an earlier entry of its run failed already
+    const bool dropped = s.drop_run && !r.call;  // an earlier entry of its run failed already
+    if (dropped || (draining_ && !r.call))
         s.drop_run = r.linked();
-        answer_error(s, r, {SPANKER_ERR_CANCELLED, "an earlier entry of its linked run failed"},
+    if (dropped || draining_) {
+        answer_error(s, r,
+                     dropped
+                         ? error{SPANKER_ERR_CANCELLED, "an earlier entry of its linked run failed"}
+                         : error{SPANKER_ERR_DRAINING, draining_text},
                      deliver_);
         return;
     }
@@ -102,12 +121,9 @@ void executor::accept(session& s, entry_queue& queue, request r)
     }
     queue.push(r);
     earliest_deadline_ns_ = std::min(earliest_deadline_ns_, r.deadline_ns);
-    const std::uint32_t run_max = std::min(run_entries_max, s.ring.layout().sq_entries);
-    if (queue.runs() == 0 && queue.size() >= run_max) {
-        s.drop_run = true;
-        fail_run(s, queue, queue.size(), 0,
-                 {SPANKER_ERR_INVALID, "a linked run has more than " + std::to_string(run_max) +
-                                           " entries; end it earlier"});
+    if (queue.open_length() >= run_max(s, r)) {
+        queue.close_run(SPANKER_ERR_INVALID);
+        s.drop_run |= !r.call;
     }
 }
 
@@ -123,6 +139,7 @@ void executor::cancel_entries(session& s, const request& r)
         for (std::uint32_t i = 0; i < queue->size(); i++)
             if (request& waiting = (*queue)[i]; waiting.entry.user_data == target) {
                 waiting.cancelled = true;
+                earliest_deadline_ns_ = 0;  // expire() answers it in this pass
                 found++;
             }
     deck_.for_each([&](flight& f) {
@@ -218,6 +235,10 @@ executor::attempt executor::start_run(session& s, entry_queue& queue)
             fail_run(s, queue, count, i, early_error(queue[i]));
             return attempt::done;
         }
+    if (const request& last = queue[count - 1]; last.refused) {
+        fail_run(s, queue, count, 0, refusal(s, last));
+        return attempt::done;
+    }
     if (auto drafted = draft_run(draft_, s, cards_, queue, count); !drafted) {
         fail_run(s, queue, count, draft_.bad_entry, drafted.error());
         return attempt::done;
@@ -262,42 +283,66 @@ executor::attempt executor::launch(session& s, entry_queue& queue, std::uint32_t
 // ---- ending ----
 
 // The bad entry gets the error, the others of its run are cancelled: nothing of it ran.
+void executor::answer_run(session& s, const entry_queue& queue, std::uint32_t first,
+                          std::uint32_t count, std::uint32_t bad, const error& why)
+{
+    static const error others = {SPANKER_ERR_CANCELLED, "another entry of its linked run failed"};
+    for (std::uint32_t i = 0; i < count; i++)
+        answer_error(s, queue[first + i], i == bad ? why : others, deliver_);
+}
+
 void executor::fail_run(session& s, entry_queue& queue, std::uint32_t count, std::uint32_t bad,
                         const error& why)
 {
-    static const error others = {SPANKER_ERR_CANCELLED, "another entry of its linked run failed"};
-    for (std::uint32_t i = 0; i < count; i++) {
-        const request r = queue[0];
+    answer_run(s, queue, 0, count, bad, why);
+    for (std::uint32_t i = 0; i < count; i++)
         queue.pop();
-        answer_error(s, r, i == bad ? why : others, deliver_);
-    }
 }
 
-void executor::expire(std::uint64_t now)
+// Answers what waits and was cancelled or is too late. True if there was any: what stood behind
+// it may start now.
+bool executor::expire()
 {
+    const std::uint64_t now = monotonic_ns();
+    if (now < earliest_deadline_ns_)
+        return false;
+    bool any = false;
     earliest_deadline_ns_ = ~std::uint64_t{0};
     for (session* s : order_)
         for (entry_queue* queue : {&s->ring_queue, &s->portable_queue})
-            expire_queue(*s, *queue, now);
+            any |= expire_queue(*s, *queue, now);
+    return any;
 }
 
-// Heads that are too late end now; those behind them when they become the head.
-void executor::expire_queue(session& s, entry_queue& queue, std::uint64_t now)
+bool executor::expire_queue(session& s, entry_queue& queue, std::uint64_t now)
 {
-    while (queue.size() != 0) {
-        const bool open = queue.runs() == 0;
-        const std::uint32_t count = open ? queue.size() : queue.run_length();
+    bool any = false;
+    queue.remove_runs([&](std::uint32_t first, std::uint32_t count, bool open) {
         std::uint32_t bad = 0;
-        while (bad < count && !ended_early(queue[bad], now))
+        while (bad < count && !ended_early(queue[first + bad], now))
             bad++;
-        if (bad == count)
-            break;
-        s.drop_run |= open && !queue[0].call;
-        fail_run(s, queue, count, bad, early_error(queue[bad]));
-    }
-    for (std::uint32_t i = 0; i < queue.size(); i++)
-        earliest_deadline_ns_ =
-            std::min(earliest_deadline_ns_, std::max(queue[i].deadline_ns, now + run_cost_ns));
+        if (bad == count) {
+            for (std::uint32_t i = 0; i < count; i++)
+                earliest_deadline_ns_ =
+                    std::min(earliest_deadline_ns_, queue[first + i].deadline_ns);
+            return false;
+        }
+        s.drop_run |= open && !queue[first].call;
+        answer_run(s, queue, first, count, bad, early_error(queue[first + bad]));
+        return any = true;
+    });
+    return any;
+}
+
+// Runs that never came whole would wait for their deadline.
+void executor::drain(bool on)
+{
+    draining_ = on;
+    for (session* s : order_)
+        if (on && s->ring_queue.open_run()) {
+            s->ring_queue.close_run(SPANKER_ERR_DRAINING);
+            s->drop_run = true;
+        }
 }
 
 void executor::flight_ended(flight& f)
@@ -309,8 +354,6 @@ void executor::flight_ended(flight& f)
     bool broken = false;
     for (const run_object& object : f.objects)
         broken |= object.memory && object.memory->memory.broken();
-    const error lost_pages = {SPANKER_ERR_HOST_FAULT,
-                              "pages of a registered buffer vanished; the session is closed"};
     for (std::uint32_t i = 0; i < f.request_count; i++) {
         if (broken)
             answer_error(s, f.requests[i], lost_pages, deliver_);
@@ -318,8 +361,15 @@ void executor::flight_ended(flight& f)
             answer(s, f.requests[i], completion_of(f, i), message_of(f, i), deliver_);
     }
     publish_predicted(s);
-    if (broken)
-        close(s, &lost_pages);
+    if (broken)  // not now: the flight is still being ended, and its run may still stand queued
+        broken_.push_back(s.id);
+}
+
+void executor::close_broken()
+{
+    for (const session_id id : std::exchange(broken_, {}))
+        if (session* s = find(id))
+            close(*s, &lost_pages);
 }
 
 void executor::publish_predicted(session& s) { s.ring.set_predicted_ns(s.predicted_ns); }

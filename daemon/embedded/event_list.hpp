@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events for the daemon and the descriptor that says there are some. A port or
-// card that changes again before it was read stays one event, so a flapping
-// cable cannot fill memory.
+// Events for the daemon and the descriptor that says there are some. A port that changes again
+// before it was read stays one event, a card one for each state it went through, so that neither
+// a flapping cable can fill memory nor a reset pass unseen.
 //
 // Threads: add() and take() with machine::lock held; fd() any.
 #pragma once
@@ -23,12 +23,12 @@ public:
 
     int fd() const { return fd_.get(); }
 
-    // The newest state of a card stands at the end, so that its order to other events is kept.
+    // Each state stands where the card took it last, so that order to other events is kept.
     void add_card(const event_card_state& what)
     {
         std::erase_if(list_, [&](const event& e) {
             const auto* old = std::get_if<event_card_state>(&e);
-            return old && old->card == what.card;
+            return old && old->card == what.card && old->state == what.state;
         });
         append(what);
     }

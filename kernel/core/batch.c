@@ -93,7 +93,9 @@ void spk_batch_drop(struct spk_batches *all, u32 batch, u32 item_records)
 	for (slot = 0; slot < all->depth; slot++) {
 		struct spk_flight *flight = &all->memory.flights[slot];
 
-		if (flight->state == SPK_FLIGHT_IDLE || flight->batch != batch)
+		/* A LOST one may still name the batch's index of old. */
+		if (flight->state != SPK_FLIGHT_FLYING ||
+		    flight->batch != batch)
 			continue;
 		spk_deadline_drop(&all->deadlines, slot);
 		spk_flight_set(all, slot, SPK_FLIGHT_IDLE);
@@ -272,10 +274,10 @@ void spk_batch_complete(struct spk_batches *all, u32 slot,
 			const struct spk_completion *completion)
 {
 	struct spk_flight *flight = &all->memory.flights[slot];
-	bool lost = flight->state == SPK_FLIGHT_LOST;
+	u8 state = flight->state;
 
 	spk_flight_set(all, slot, SPK_FLIGHT_IDLE);
-	if (!lost)
+	if (state != SPK_FLIGHT_IDLE && state != SPK_FLIGHT_LOST)
 		spk_batch_end_item(all, slot, completion,
 				   completion_result(all, flight, completion));
 }

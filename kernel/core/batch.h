@@ -127,7 +127,7 @@ void spk_batch_drop(struct spk_batches *all, u32 batch, u32 item_records);
 /* Gives the sequence number. At least one item was added. */
 u64 spk_batch_commit(struct spk_batches *all, u32 batch);
 
-/* The command in this slot ended; the slot is IDLE. */
+/* The command in this slot ended; the slot is IDLE. Nothing if it was. */
 void spk_batch_complete(struct spk_batches *all, u32 slot,
 			const struct spk_completion *completion);
 /* Ends everything in flight: after a reset (-ESTALE) or a loss (-ENODEV). */
