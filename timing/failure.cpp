@@ -345,6 +345,24 @@ void world::impl::set_domain(card_state& c, unsigned port, unsigned channel, std
         m->dropped = true;
     drain(c, port, channel);
     forget_gangs(former);
+    hear_again(c, port, channel);
+}
+
+// The partner may have had the domain first: this end dropped the READYs of what waits there.
+void world::impl::hear_again(card_state& c, unsigned port, unsigned channel)
+{
+    const port_state& p = c.ports[port];
+    if (!p.live)
+        return;
+    card_state& peer = *cards[p.peer_card];
+    rx_channel& far = rx_at(peer, p.peer_port, channel);
+    if (far.domain != tx_at(c, port, channel).domain)
+        return;
+    leg* first = far.posted.head;
+    if (first && first->owner->state == phase::running)
+        first = first->next;
+    far.unready = first;
+    send_ready(peer, p.peer_port, channel);
 }
 
 // ---- reset ----
@@ -364,6 +382,8 @@ void world::impl::reset(card_state& c)
         c.ports[port].up = false;
         cut(c, port);
     }
+    for (port_state& p : c.ports)
+        p.counted = {};
     for (tx_channel& ch : c.tx)
         ch.domain = 0;
     for (rx_channel& ch : c.rx)

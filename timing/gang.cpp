@@ -34,10 +34,12 @@ void world::impl::gang_arrive(card_state& c, record* r)
     r->start = now;
     g.arrived.push_back(r);
     const record* first = g.arrived.front();
-    if (g.bad) {
+    if (g.disagreed) {
+        doom(r, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
+    } else if (g.bad) {
         doom(r, SPANKER_CARD_POISONED, g.origin);
     } else if (g.members != r->cmd.args[2]) {
-        doom(r, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
+        gang_disagree(g, r->cmd.args[2]);
     } else if (!reachable(first->card, r->card)) {
         gang_spoil(g, SPK_ORIGIN(c.id, r->queue, r->cmd.id, SPANKER_CARD_LINK_DOWN, SPK_NO_PORT));
     } else if (g.arrived.size() == g.members) {
@@ -99,6 +101,15 @@ void world::impl::gang_spoil(gang& g, std::uint64_t origin)
     g.origin = origin;
     for (record* r : g.arrived)
         doom(r, SPANKER_CARD_POISONED, origin);
+}
+
+// Nobody knows whose number is right: all end alike, and the larger one says how many may come yet.
+void world::impl::gang_disagree(gang& g, std::uint32_t members)
+{
+    g.disagreed = true;
+    g.members = std::max(g.members, members);
+    for (record* r : g.arrived)
+        doom(r, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
 }
 
 void world::impl::drop_gang(const gang* g) { gangs.erase(gangs.begin() + (g - gangs.data())); }

@@ -125,6 +125,7 @@ struct world::impl {
     void clear_port(card_state& c, unsigned port);
     void reset_channel(card_state& c, unsigned port, unsigned channel);
     void set_domain(card_state& c, unsigned port, unsigned channel, std::uint32_t domain);
+    void hear_again(card_state& c, unsigned port, unsigned channel);
     void reset(card_state& c);
 
     // gang.cpp: meetings
@@ -136,6 +137,7 @@ struct world::impl {
     void gang_fire(std::span<record* const> members);
     void gang_leave(record* r, std::uint64_t origin);
     void gang_spoil(gang& g, std::uint64_t origin);
+    void gang_disagree(gang& g, std::uint32_t members);
     void release_section(card_state& c, record* r);
     void poison_section(record* r, std::uint64_t origin);
     void hurry_notes(std::span<record* const> members);

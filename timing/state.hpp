@@ -284,6 +284,7 @@ struct gang {
     std::uint32_t domain, id, members;
     std::uint32_t failed = 0;  // members that came and failed
     bool bad = false;
+    bool disagreed = false;  // on the number of members
     std::uint64_t origin = 0;
     time_ps fires = never;  // set when the last member came
     std::vector<record*> arrived;

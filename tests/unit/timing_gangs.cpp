@@ -194,14 +194,23 @@ TEST(gang, of_cards_that_cannot_meet_is_poisoned)
     EXPECT_EQ(b.end(c).status, SPANKER_CARD_POISONED);
 }
 
-TEST(gang, whose_members_disagree_on_their_number_fails)
+TEST(gang, whose_members_disagree_on_their_number_fails_for_all)
 {
-    bed b(2, row(2));
-    const auto a = b.put(0, gang(1, 2, 0));
+    bed b(3, row(3));
+    const auto a = b.put(0, gang(1, 2, 1));
+    const auto section = b.put(0, fill(2000));
     const auto c = b.put(1, gang(1, 3, 0));
     b.w.run();
-    EXPECT_EQ(b.end(c).status, SPANKER_CARD_MISMATCH);
-    EXPECT_STATUS(b, a, SPANKER_CARD_POISONED, origin(1, 0, c, SPANKER_CARD_MISMATCH, SPK_NO_PORT));
+    EXPECT_STATUS(b, a, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
+    EXPECT_STATUS(b, c, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
+    EXPECT_STATUS(b, section, SPANKER_CARD_POISONED,
+                  origin(0, 0, a, SPANKER_CARD_MISMATCH, SPK_NO_PORT));
+    const auto late = b.put(2, gang(1, 3, 0));
+    b.w.run();
+    EXPECT_STATUS(b, late, SPANKER_CARD_MISMATCH, SPK_NO_PORT);
+    const auto again = b.put(0, gang(1, 1, 0));  // all came: the id is free
+    b.w.run();
+    EXPECT_EQ(b.end(again).status, SPANKER_CARD_OK);
 }
 
 TEST(gang, domain_bump_cancels_it)

@@ -369,5 +369,36 @@ TEST(counters, count_payload_and_flits)
     EXPECT_EQ(b.w.counters(0, 1).rx_bytes, 0u);
 }
 
+TEST(domain, an_end_that_gets_its_own_later_hears_of_the_receives_that_wait)
+{
+    for (const time_ps apart : {ns(0), ns(999), us(1), us(50)}) {
+        bed b(2, row(2));
+        b.w.set_domain(1, 0, 0, 9);
+        const auto first = b.put(1, recv(0, 4096)), second = b.put(1, recv(0, 256));
+        b.w.advance_to(apart);
+        b.w.set_domain(0, 1, 0, 9);
+        const auto sent = b.put(0, send(1, 4096));
+        b.put(0, send(1, 256));
+        b.w.run();
+        for (const auto id : {first, second, sent})
+            EXPECT_EQ(b.end(id).status, SPANKER_CARD_OK) << apart;
+        EXPECT_EQ(b.w.violation(), "");
+    }
+}
+
+TEST(domain, hearing_of_more_receives_than_ready_tells_at_once_loses_none)
+{
+    bed b(2, row(2));
+    b.w.set_domain(1, 0, 0, 9);
+    for (unsigned i = 0; i < 3 * SPK_READY_DEPTH; ++i)
+        b.put(1, recv(0, 256));
+    b.w.advance_to(us(50));
+    b.w.set_domain(0, 1, 0, 9);
+    for (unsigned i = 0; i < 3 * SPK_READY_DEPTH; ++i)
+        b.put(0, send(1, 256));
+    b.w.run();
+    EXPECT_EQ(b.ends.size(), 6u * SPK_READY_DEPTH);
+}
+
 }  // namespace
 }  // namespace spanker::timing

@@ -270,5 +270,31 @@ TEST(reset, card_works_again_afterwards)
     EXPECT_EQ(b.w.violation(), "");
 }
 
+TEST(port, counters_begin_at_0_with_their_cards_reset)
+{
+    bed b(2, row(2));
+    b.put(1, recv(0, 4096));
+    b.put(0, send(1, 4096));
+    b.w.run();
+    b.w.reset(0);
+    b.w.run();
+    EXPECT_EQ(b.w.counters(0, 1).tx_bytes, 0u);
+    EXPECT_EQ(b.w.counters(0, 1).tx_flits, 0u);
+    EXPECT_EQ(b.w.counters(1, 0).rx_bytes, 4096u) << "the partner was not reset";
+}
+
+TEST(port, counters_forget_a_message_that_the_reset_cut)
+{
+    bed b(2, row(2));
+    b.put(1, recv(0, 1 << 20));
+    b.put(0, send(1, 1 << 20));
+    b.w.advance_to(us(500));
+    b.w.reset(0);
+    b.w.run();
+    EXPECT_EQ(b.w.counters(0, 1).tx_bytes, 0u);
+    EXPECT_EQ(b.w.counters(0, 1).tx_flits, 0u);
+    EXPECT_GT(b.w.counters(1, 0).rx_bytes, 0u);
+}
+
 }  // namespace
 }  // namespace spanker::timing
