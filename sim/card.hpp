@@ -119,6 +119,7 @@ enum class fault_kind {
     cable_cut,     // a: port
     temperature,   // value: millidegrees
     ddr_bit_flip,  // value: address, a: bit
+    fatal,         // value: reason; a reset alone heals it
 };
 
 struct fault {

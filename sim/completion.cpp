@@ -120,7 +120,8 @@ void queue_flush(machine& m, unsigned card, unsigned q)
             put = m.dma_write(job->who, job->address + phase_piece, bytes.subspan(phase_piece));
         if (put == dma_result::fault) {
             const std::lock_guard lock(m.mutex);
-            queue_fault(m, *m.cards[card], q);
+            if (!m.is_stale_locked(job->who))
+                queue_fault(m, *m.cards[card], q);
         }
         if (put == dma_result::ok && job->vector)
             m.interrupt(card, *job->vector);
@@ -135,9 +136,10 @@ void queue_settle(machine& m, unsigned card, unsigned q)
     if (queue.state != SPK_QSTATE_STOPPING)
         return;
     if (!state.pci.bus_master() && !queue.backlog_empty()) {  // nobody will ever read them
+        // Those still on their way count on; they come here when they are told.
+        queue.outstanding -= static_cast<std::uint32_t>(queue.backlog.size() - queue.backlog_first);
         queue.backlog.clear();
         queue.backlog_first = 0;
-        queue.outstanding = 0;
     }
     if (queue.outstanding == 0)
         queue.state = queue.enabled ? SPK_QSTATE_STOPPED : SPK_QSTATE_OFF;

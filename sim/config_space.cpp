@@ -24,6 +24,9 @@ constexpr std::uint32_t status_capability_list = 1u << 4;
 
 constexpr std::uint32_t express_device_capability = 1u << 28 | 1u << 15;  // FLR, role based errors
 constexpr std::uint32_t express_control = express + 0x08;
+constexpr std::uint32_t express_status = express + 0x0a;
+constexpr std::uint32_t express_non_fatal_seen = 1u << 1;
+constexpr std::uint32_t express_fatal_seen = 1u << 2;
 constexpr std::uint32_t express_start_reset = 1u << 15;
 constexpr std::uint32_t express_control_reset_value =
     0x2810;  // 512 byte reads, no snoop, relaxed order
@@ -39,8 +42,9 @@ constexpr std::uint32_t msix_control = msix + 2;
 constexpr std::uint32_t msix_enable = 1u << 15;
 constexpr std::uint32_t msix_mask_all = 1u << 14;
 
-constexpr std::uint32_t uncorrectable_known = 0x001ff030;
-constexpr std::uint32_t uncorrectable_fatal = 0x00062030;
+constexpr std::uint32_t internal_error = 1u << 22;
+constexpr std::uint32_t uncorrectable_known = internal_error | 0x001ff030;
+constexpr std::uint32_t uncorrectable_fatal = internal_error | 0x00062030;
 constexpr std::uint32_t correctable_known = 0x000031c1;
 constexpr std::uint32_t correctable_masked = 0x00002000;
 
@@ -108,7 +112,7 @@ void config_space::build_express()
     put(value_, express + 0x04, 4, express_device_capability);
     put(value_, express_control, 2, express_control_reset_value);
     put(writable_, express_control, 2, 0xffff & ~express_start_reset);
-    put(cleared_by_1_, express + 0x0a, 2, 0x000f);
+    put(cleared_by_1_, express_status, 2, 0x000f);
     put(value_, express + 0x0c, 4, gen2_x1);
     put(writable_, express + 0x10, 2, 0x00c3);
     put(value_, express + 0x12, 2, gen2_x1);
@@ -146,6 +150,7 @@ void config_space::build_errors()
 {
     put(value_, errors, 4, 0x00020001);  // version 2, the only extended capability
     put(cleared_by_1_, errors + 0x04, 4, uncorrectable_known);
+    put(value_, errors + 0x08, 4, internal_error);  // masked until software asks for its message
     put(writable_, errors + 0x08, 4, uncorrectable_known);
     put(value_, errors + 0x0c, 4, uncorrectable_fatal);
     put(writable_, errors + 0x0c, 4, uncorrectable_known);
@@ -190,6 +195,14 @@ unsigned config_space::msi_vectors() const
 {
     const std::uint32_t control = get(msi_control, 2);
     return 1u << std::min(control >> 4 & 7, control >> 1 & 7);
+}
+
+void config_space::note_internal_error()
+{
+    put(value_, errors + 0x04, 4, get(errors + 0x04, 4) | internal_error);
+    const bool is_fatal = (get(errors + 0x0c, 4) & internal_error) != 0;
+    put(value_, express_status, 2,
+        get(express_status, 2) | (is_fatal ? express_fatal_seen : express_non_fatal_seen));
 }
 
 void config_space::set_msi_pending(std::uint32_t vectors) { put(value_, msi_pending, 4, vectors); }

@@ -38,6 +38,8 @@ public:
     unsigned msi_vectors() const;  // granted by software, a power of two
     std::uint32_t msi_masked() const;
     void set_msi_pending(std::uint32_t vectors);  // shown to software, no more
+    // Logged in advanced error reporting and, by the severity software chose, in device status.
+    void note_internal_error();
 
 private:
     using bytes_of_space = std::array<std::uint8_t, config_space_bytes>;

@@ -32,6 +32,16 @@ void set_temperature(machine& m, card_state& card, std::int32_t millidegrees)
         raise_events(m, card, SPK_EVENT_TEMP);
 }
 
+void set_fatal(machine& m, card_state& card, std::uint32_t reason)
+{
+    if (!card.answers() || card.fatal)
+        return;
+    card.fatal = true;
+    card.fatal_reason = reason;
+    card.pci.note_internal_error();
+    raise_events(m, card, SPK_EVENT_FATAL);
+}
+
 void post_bit_flip(machine& m, const fault& what)
 {
     m.post({.run =
@@ -71,6 +81,9 @@ void set_in(machine& m, const fault& what)
         if (what.value < card.config.ddr_bytes)
             post_bit_flip(m, what);
         break;
+    case fault_kind::fatal:
+        set_fatal(m, card, static_cast<std::uint32_t>(what.value));
+        break;
     default:
         break;
     }
@@ -86,6 +99,7 @@ bool is_state(fault_kind kind)
     case fault_kind::cable_cut:
     case fault_kind::temperature:
     case fault_kind::ddr_bit_flip:
+    case fault_kind::fatal:
         return true;
     default:
         return false;

@@ -42,7 +42,7 @@ batch plan_batch(machine& m, unsigned card, unsigned q)
     const std::uint32_t room = queue.cq_room() > taken ? queue.cq_room() - taken : 0;
     out.address = queue.regs.sq_base + std::uint64_t{slot} * sizeof(spk_cmd);
     out.count =
-        std::min({queue.sq_tail - queue.sq_head, room, queue.regs.sq_depth - slot, batch_max});
+        std::min({queue.fetch_tail - queue.sq_head, room, queue.regs.sq_depth - slot, batch_max});
     out.context = {.costs = m.world.costs(card),
                    .ddr_bytes = state.config.ddr_bytes,
                    .dma_bits = state.config.dma_bits,
@@ -50,7 +50,7 @@ batch plan_batch(machine& m, unsigned card, unsigned q)
                    .queue = q,
                    .cq_depth = queue.regs.cq_depth};
     for (unsigned port = 0; port < SPK_MAX_PORTS; port++)
-        out.context.domain[port] = state.ports[port].domain;
+        out.context.domain[port] = state.ports[port].live_domain;
     return out;
 }
 

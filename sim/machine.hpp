@@ -51,6 +51,8 @@ struct card_state {
     bool gone = false;
     bool held_in_reset = false;
     bool ddr_calibrated = true;
+    bool fatal = false;
+    std::uint32_t fatal_reason = 0;
 
     std::uint32_t ctrl = 0;
     std::uint32_t card_id = 0;
@@ -72,7 +74,8 @@ struct card_state {
     bool answers() const { return !gone && !held_in_reset; }
     bool may_fetch() const
     {
-        return answers() && ddr_calibrated && (ctrl & SPK_CTRL_ENABLE) != 0 && pci.bus_master();
+        return answers() && ddr_calibrated && !fatal && (ctrl & SPK_CTRL_ENABLE) != 0 &&
+               pci.bus_master();
     }
 };
 

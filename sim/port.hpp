@@ -41,6 +41,7 @@ struct port_state {
     std::uint32_t trained = 0;  // how often it came UP
     std::uint64_t up_since_ns = 0, up_before_ns = 0;
     std::array<std::uint32_t, SPK_MAX_CHANNELS> domain{};
+    std::array<std::uint32_t, SPK_MAX_CHANNELS> live_domain{};  // those the clockwork knows
 
     int link = -1;  // index of its cable
 };

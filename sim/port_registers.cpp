@@ -87,13 +87,16 @@ void write_domain(const place& at, std::uint32_t value)
     if (at.n >= at.card.config.channels || value == UINT32_MAX)  // no register is all ones
         return;
     port_at(at).domain[at.n] = value;
-    at.m.post(
-        {.run = [](machine& it,
-                   const action& what) { it.world.set_domain(what.card, what.a, what.b, what.c); },
-         .card = at.card.index,
-         .a = at.outer,
-         .b = at.n,
-         .c = value});
+    at.m.post({.run =
+                   [](machine& it, const action& what) {
+                       it.world.set_domain(what.card, what.a, what.b, what.c);
+                       const std::lock_guard lock(it.mutex);
+                       it.cards[what.card]->ports[what.a].live_domain[what.b] = what.c;
+                   },
+               .card = at.card.index,
+               .a = at.outer,
+               .b = at.n,
+               .c = value});
 }
 
 constexpr register_row table[] = {

@@ -52,21 +52,33 @@ void post_world_stop(machine& m, const card_state& card, unsigned q)
     });
 }
 
+void answer_doorbell(machine& m, const action& what)
+{
+    {
+        const std::lock_guard lock(m.mutex);
+        queue_pair& queue = m.cards[what.card]->queues[what.a];
+        if (queue.generation == what.b)
+            queue.fetch_tail = what.c;
+        if (queue.sq_tail == what.c)
+            queue.doorbell_queued = false;
+    }
+    queue_flush(m, what.card, what.a);
+    queue_settle(m, what.card, what.a);
+    queue_fetch(m, what.card, what.a);
+}
+
+// One action for each tail, so a host that writes and writes adds no more than its ring is deep.
 void ring_doorbell(machine& m, card_state& card, unsigned q)
 {
     queue_pair& queue = card.queues[q];
     if (queue.doorbell_queued)
         return;
     queue.doorbell_queued = true;
-    post_for(m, card, q, [](machine& it, const action& what) {
-        {
-            const std::lock_guard lock(it.mutex);
-            it.cards[what.card]->queues[what.a].doorbell_queued = false;
-        }
-        queue_flush(it, what.card, what.a);
-        queue_settle(it, what.card, what.a);
-        queue_fetch(it, what.card, what.a);
-    });
+    m.post({.run = answer_doorbell,
+            .card = card.index,
+            .a = q,
+            .b = queue.generation,
+            .c = queue.sq_tail});
 }
 
 void create(machine& m, card_state& card, unsigned q)
@@ -106,6 +118,8 @@ void queue_wipe(queue_pair& queue)
     queue.enabled = false;
     queue.generation++;
     queue.sq_tail = queue.sq_head = queue.cq_tail = queue.cq_head = 0;
+    queue.fetch_tail = 0;
+    queue.doorbell_queued = false;
     queue.outstanding = 0;
     queue.backlog.clear();
     queue.backlog_first = 0;
@@ -164,6 +178,8 @@ void queue_write_sq_tail(machine& m, card_state& card, unsigned q, std::uint32_t
         queue_fault(m, card, q);
         return;
     }
+    if (queue.sq_tail != value)
+        queue.doorbell_queued = false;
     queue.sq_tail = value;
     ring_doorbell(m, card, q);
 }

@@ -10,7 +10,11 @@
 //       |                                  | last completion written
 //       +--- enable cleared --- STOPPED <--+
 //
-// Setting enable again from OFF or STOPPED creates the queue anew. Registers can be written while the queue does not run.
+// The rising edge of enable creates the queue anew: a queue that STOP brought to STOPPED still has it set, so clear it first.
+// Registers can be written while the queue does not run.
+//
+// The runner fetches up to the tail that the doorbell it has come to told, not to the newest one: what the pins wrote between
+// two doorbells (an owner of a channel, say) then takes effect between their commands.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +49,10 @@ struct queue_pair {
     std::uint32_t live_generation = 0;  // the one the clockwork knows
 
     std::uint32_t sq_tail = 0, sq_head = 0;  // written by the host, decoded by the card
+    std::uint32_t fetch_tail = 0;            // the tail as far as the runner has heard
     std::uint32_t cq_tail = 0, cq_head = 0;  // written by the card, consumed by the host
     std::uint32_t outstanding = 0;           // decoded, completion not yet in the ring
-    bool doorbell_queued = false;            // the runner will look at the tail
+    bool doorbell_queued = false;            // the runner will hear of sq_tail
 
     std::vector<pending_completion> backlog;  // from backlog_first on
     std::size_t backlog_first = 0;

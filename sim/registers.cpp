@@ -72,8 +72,10 @@ void write_ctrl(const place& at, std::uint32_t value)
 
 std::uint32_t read_status(const place& at)
 {
-    return SPK_STATUS_READY | (at.card.ddr_calibrated ? SPK_STATUS_DDR_OK : 0);
+    return SPK_STATUS_READY | (at.card.ddr_calibrated ? SPK_STATUS_DDR_OK : 0) |
+           (at.card.fatal ? SPK_STATUS_FATAL : 0);
 }
+std::uint32_t read_fatal_reason(const place& at) { return at.card.fatal_reason; }
 std::uint32_t read_reset_generation(const place& at) { return at.card.reset_generation; }
 std::uint32_t read_card_id(const place& at) { return at.card.card_id; }
 void write_card_id(const place& at, std::uint32_t value)
@@ -185,6 +187,7 @@ constexpr register_row card_table[] = {
     {SPK_REG_CAP_HOP_NS, 4, 4, read_late_capability, nullptr},
     {SPK_REG_CTRL, 4, 1, read_ctrl, write_ctrl},
     {SPK_REG_STATUS, 4, 1, read_status, nullptr},
+    {SPK_REG_FATAL_REASON, 4, 1, read_fatal_reason, nullptr},
     {SPK_REG_RESET_GEN, 4, 1, read_reset_generation, nullptr},
     {SPK_REG_CARD_ID, 4, 1, read_card_id, write_card_id},
     {SPK_REG_CLOCK_LO, 4, 2, read_clock, nullptr},

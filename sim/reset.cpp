@@ -8,6 +8,8 @@ namespace {
 
 void wipe_registers(machine& m, card_state& card)
 {
+    card.fatal = false;
+    card.fatal_reason = 0;
     card.ctrl = 0;
     card.card_id = card.index;
     card.event_cause = card.event_mask = card.event_vector = 0;
@@ -16,7 +18,6 @@ void wipe_registers(machine& m, card_state& card)
     for (queue_pair& queue : card.queues) {
         queue_wipe(queue);
         queue.regs = {};
-        queue.doorbell_queued = false;
     }
     port_wipe_all(m, card);
 }
@@ -30,6 +31,9 @@ void post_world_reset(machine& m, const card_state& card)
                     it.world.set_card_id(what.card, static_cast<std::uint16_t>(what.card));
                     it.forget_all_of(what.card);
                     it.publish_counters(what.card);
+                    const std::lock_guard lock(it.mutex);
+                    for (port_state& port : it.cards[what.card]->ports)
+                        port.live_domain = {};
                 },
             .card = card.index});
 }

@@ -81,6 +81,7 @@ constexpr fault_form forms[] = {
      .a_key = "bit",
      .value_key = "address",
      .value_needed = true},
+    {.name = "fatal", .kind = fault_kind::fatal, .value_key = "reason", .value_needed = true},
 };
 
 std::vector<std::string_view> split(std::string_view text)

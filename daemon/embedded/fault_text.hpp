@@ -10,7 +10,7 @@
 //   completion_corrupt_id queue=N [count=N]  temperature millidegrees=N
 //   completion_error queue=N status=N [count=N]
 //   queue_hang queue=N                       ddr_bit_flip address=N [bit=N]
-//   engine_hang lane=N
+//   engine_hang lane=N                       fatal reason=N (a reset heals it)
 //   clear NAME                               heals it
 //
 // Every fault takes at_ns=N, a device time before which it does not happen.

@@ -30,6 +30,7 @@ TEST(fault_text, every_fault_has_a_text_form)
         {" gone ", fault_kind::gone, 0, 1, 0},
         {"reset_stuck", fault_kind::reset_stuck, 0, 1, 0},
         {"ddr_uncalibrated", fault_kind::ddr_uncalibrated, 0, 1, 0},
+        {"fatal reason=7", fault_kind::fatal, 0, 1, 7},
         {"dma_fault skip=4 count=2", fault_kind::dma_fault, 4, 2, 0},
         {"cable_cut port=1", fault_kind::cable_cut, 1, 1, 0},
         {"temperature millidegrees=-5000", fault_kind::temperature, 0, 1, 0u - std::uint64_t{5000}},

@@ -233,5 +233,39 @@ TEST_F(sim_faults, faults_fire_the_same_way_every_time)
     EXPECT_EQ(std::count(seen[0].begin(), seen[0].end(), SPANKER_CARD_HOST_FAULT), 3);
 }
 
+TEST_F(sim_faults, a_fatal_error_is_seen_everywhere_and_a_reset_alone_heals_it)
+{
+    it.write(0, SPK_REG_EVENT_MASK, SPK_EVENT_FATAL);
+    it.cards.inject({.card = 0, .kind = fault_kind::fatal, .value = 42});
+    it.cards.run();
+    EXPECT_NE(it.read(0, SPK_REG_STATUS) & SPK_STATUS_FATAL, 0u);
+    EXPECT_EQ(it.read(0, SPK_REG_FATAL_REASON), 42u);
+    EXPECT_EQ(it.read(0, SPK_REG_EVENT_CAUSE), SPK_EVENT_FATAL);
+    EXPECT_EQ(it.memory.interrupts(0, rig::event_vector), 1u);
+    EXPECT_TRUE(nops(1).empty()) << "nothing is fetched any more";
+    it.cards.fault_clear(0, fault_kind::fatal);
+    EXPECT_NE(it.read(0, SPK_REG_STATUS) & SPK_STATUS_FATAL, 0u);
+    it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+    EXPECT_EQ(it.read(0, SPK_REG_STATUS) & SPK_STATUS_FATAL, 0u);
+    EXPECT_EQ(it.read(0, SPK_REG_FATAL_REASON), 0u);
+    it.wake(0);
+    EXPECT_EQ(it.execute(it.open(0, 1), nop()).status, SPANKER_CARD_OK);
+}
+
+TEST_F(sim_faults, a_fatal_error_is_logged_as_an_internal_one_by_the_severity_asked_for)
+{
+    constexpr unsigned uncorrectable = 0x104, severity = 0x10c, device_status = 0x4a;
+    constexpr std::uint32_t internal = 1u << 22, non_fatal = 1u << 1, fatal = 1u << 2;
+    it.cards.inject({.card = 0, .kind = fault_kind::fatal, .value = 1});
+    EXPECT_EQ(it.cards.config_read(0, uncorrectable, 4), internal);
+    EXPECT_EQ(it.cards.config_read(0, device_status, 2), fatal);
+    it.cards.config_write(0, uncorrectable, 4, internal);
+    EXPECT_EQ(it.cards.config_read(0, uncorrectable, 4), 0u) << "cleared by writing 1";
+    it.cards.reset(0, reset_kind::flr);
+    it.cards.config_write(0, severity, 4, 0);
+    it.cards.inject({.card = 0, .kind = fault_kind::fatal, .value = 1});
+    EXPECT_EQ(it.cards.config_read(0, device_status, 2), non_fatal);
+}
+
 }  // namespace
 }  // namespace spanker::sim::bench

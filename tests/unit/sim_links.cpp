@@ -338,5 +338,38 @@ TEST_F(sim_links, port_counters_count_what_crossed)
     EXPECT_EQ(it.port(0, 1, SPK_P_BYTES_RX_LO), 0u);
 }
 
+TEST_F(sim_links, an_owner_written_between_two_doorbells_has_the_commands_behind_the_second)
+{
+    const queue& sender = *q[0];
+    put(0, nop());
+    it.own(0, 1, 99);
+    it.own(1, 0, 99);
+    put(0, send(a, some, {.ports = down}));
+    put(1, recv(b, some, {.ports = up}));
+    EXPECT_EQ(finish_all(), all_ok(3));
+    EXPECT_EQ(sender.head(), 2u);
+}
+
+TEST_F(sim_links, a_command_rung_before_its_channel_has_an_owner_is_invalid)
+{
+    it.own(0, 1, 0);
+    it.cards.run();
+    put(0, send(a, some, {.ports = down}));
+    it.own(0, 1, 99);
+    EXPECT_EQ(finish_all(), (std::vector<int>{SPANKER_CARD_INVALID}));
+}
+
+TEST_F(sim_links, port_counters_begin_at_0_with_a_reset)
+{
+    put(0, send(a, some, {.ports = down}));
+    put(1, recv(b, some, {.ports = up}));
+    finish();
+    it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+    it.cards.run();
+    EXPECT_EQ(it.port(0, 1, SPK_P_BYTES_TX_LO), 0u);
+    EXPECT_EQ(it.port(0, 1, SPK_P_FLITS_TX_LO), 0u);
+    EXPECT_EQ(it.port(1, 0, SPK_P_BYTES_RX_LO), 3000u) << "the partner was not reset";
+}
+
 }  // namespace
 }  // namespace spanker::sim::bench

@@ -322,5 +322,62 @@ TEST_F(sim_queues, a_waiting_queue_lets_the_clock_stand)
     EXPECT_FALSE(it.cards.next_event_ns().has_value());
 }
 
+TEST_F(sim_queues, a_queue_stopped_without_bus_master_writes_nothing_once_it_has_stopped)
+{
+    queue& q = it.open(0, 1);
+    for (unsigned i = 0; i < 3; i++)
+        q.put(waits(nop(), 0));
+    q.ring();
+    it.cards.run();
+    it.cards.config_write(0, 0x04, 2, 0x0002);
+    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE | SPK_QCTRL_STOP);
+    it.cards.run();
+    EXPECT_EQ(q.state(), SPK_QSTATE_STOPPED);
+    const std::uint64_t writes = it.cards.counters(0).dma_writes;
+    it.wake(0);
+    it.cards.run();
+    EXPECT_EQ(it.cards.counters(0).dma_writes, writes);
+    EXPECT_EQ(q.read(SPK_Q_CQ_TAIL), 0u);
+    q.write(SPK_Q_CTRL, 0);
+    q.open();
+    EXPECT_EQ(it.execute(q, nop()).status, SPANKER_CARD_OK);
+}
+
+TEST_F(sim_queues, a_stopped_queue_runs_again_only_after_enable_was_cleared)
+{
+    queue& q = it.open(0, 1);
+    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE | SPK_QCTRL_STOP);
+    it.cards.run();
+    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
+    EXPECT_EQ(q.state(), SPK_QSTATE_STOPPED) << "no rising edge";
+    q.write(SPK_Q_CTRL, 0);
+    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
+    EXPECT_EQ(q.state(), SPK_QSTATE_RUNNING);
+}
+
+TEST_F(sim_queues, a_completion_that_faults_after_a_reset_leaves_the_new_queue_alone)
+{
+    queue& q = it.open(0, 1);
+    q.write(SPK_Q_CTRL, 0);
+    it.cards.run();
+    q.write64(SPK_Q_CQ_BASE_LO, it.memory.end());
+    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
+    q.put(nop());
+    it.write(0, SPK_REG_SQ_TAIL(1), 1);
+    bool reset = false;
+    it.memory.on_dma = [&](unsigned, std::uint64_t address, std::size_t) {
+        if (address != it.memory.end() || reset)
+            return;
+        reset = true;
+        it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+        it.wake(0);
+        q.open();
+    };
+    it.cards.run();
+    ASSERT_TRUE(reset);
+    EXPECT_EQ(q.state(), SPK_QSTATE_RUNNING);
+    EXPECT_EQ(it.execute(q, nop()).status, SPANKER_CARD_OK);
+}
+
 }  // namespace
 }  // namespace spanker::sim::bench
