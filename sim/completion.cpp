@@ -123,7 +123,7 @@ void queue_flush(machine& m, unsigned card, unsigned q)
             if (!m.is_stale_locked(job->who))
                 queue_fault(m, *m.cards[card], q);
         }
-        if (put == dma_result::ok && job->vector)
+        if (put == dma_result::ok && job->vector && !m.is_stale(job->who))
             m.interrupt(card, *job->vector);
     }
 }

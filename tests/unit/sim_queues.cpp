@@ -379,5 +379,22 @@ TEST_F(sim_queues, a_completion_that_faults_after_a_reset_leaves_the_new_queue_a
     EXPECT_EQ(it.execute(q, nop()).status, SPANKER_CARD_OK);
 }
 
+TEST_F(sim_queues, a_completion_that_lands_while_the_card_is_reset_interrupts_nobody)
+{
+    queue& q = it.open(0, 1);
+    q.put(flagged(nop(), SPK_CMD_IRQ));
+    q.ring();
+    unsigned pieces = 0;
+    it.memory.on_dma = [&](unsigned, std::uint64_t, std::size_t bytes) {
+        if (bytes == sizeof(spk_cmd) || ++pieces != 2)
+            return;
+        it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+        it.wake(0);
+    };
+    it.cards.run();
+    ASSERT_EQ(pieces, 2u);
+    EXPECT_EQ(it.memory.interrupts(0, 1), 0u);
+}
+
 }  // namespace
 }  // namespace spanker::sim::bench
