@@ -34,6 +34,12 @@ unsigned lanes_of(std::uint64_t bytes_per_s, std::uint64_t full_width)
     return static_cast<unsigned>(std::clamp<std::uint64_t>(lanes, 1, SPK_MAX_LANES));
 }
 
+// A cable runs at the speed of its slower end.
+std::uint64_t full_width(const cabling& from, std::uint32_t a, std::uint32_t b)
+{
+    return std::min(from.costs(a).link_bytes_per_s, from.costs(b).link_bytes_per_s);
+}
+
 std::vector<timing::cable> timing_cables(const cabling& from)
 {
     std::vector<timing::cable> made;
@@ -41,7 +47,7 @@ std::vector<timing::cable> timing_cables(const cabling& from)
         for (const cable_end& end : from.ends(a))
             if (a < end.to_rank)
                 made.push_back({a, end.port, end.to_rank, end.to_port,
-                                lanes_of(end.bytes_per_s, from.costs(a).link_bytes_per_s)});
+                                lanes_of(end.bytes_per_s, full_width(from, a, end.to_rank))});
     return made;
 }
 

@@ -161,6 +161,14 @@ result<void> check(const planning& all, const transfer_stage& one)
     if ((*tensor)->layout == SPANKER_LAYOUT_PARTIAL && one.rank >= all.ranks())
         return fail(SPANKER_ERR_INVALID,
                     fmt::format("rank {} of a partial tensor on {} cards", one.rank, all.ranks()));
+    const std::uint64_t row_bytes =
+        saturating_product((*tensor)->cols, dtype_bytes((*tensor)->dtype));
+    if ((*tensor)->layout == SPANKER_LAYOUT_K_SHARD && (*tensor)->rows > 1 &&
+        row_bytes > UINT32_MAX)
+        return fail(SPANKER_ERR_BAD_DIMS,
+                    fmt::format("a k_shard tensor of {} rows of {} bytes: rows must stay below 4 "
+                                "GiB; use layout row_shard",
+                                (*tensor)->rows, row_bytes));
     if (auto in = operand_range("the tensor", one.tensor.offset, one.bytes, (*tensor)->bytes); !in)
         return in;
     return operand_range("the buffer", one.buffer.offset, one.bytes, (*buffer)->bytes);

@@ -167,5 +167,20 @@ TEST(host_staging, in_pieces_beats_one_piece)
     EXPECT_EQ(made->bound_ns, one_way);
 }
 
+TEST(prediction, of_a_cable_between_a_fast_card_and_a_slow_one_is_that_of_two_slow_ones)
+{
+    const request of = collective_request(2, SPANKER_SOP_ALL_REDUCE, mib);
+    const graph slow = line_of(2);
+    const auto expected = plan_of(slow, of);
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (const std::size_t fast : {0, 1}) {
+        graph mixed = slow;
+        mixed.cards[fast].costs.link_bytes_per_s = 4 * cable_rate;
+        const auto made = plan_of(mixed, of);
+        ASSERT_TRUE(made) << made.error().message;
+        EXPECT_EQ(made->predicted_ns, expected->predicted_ns) << "card " << fast << " is fast";
+    }
+}
+
 }  // namespace
 }  // namespace spanker::daemon::collective

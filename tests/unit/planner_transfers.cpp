@@ -145,5 +145,20 @@ TEST(transfers, of_nothing_are_nothing)
     }
 }
 
+TEST(transfers, of_shards_whose_rows_have_no_32_bit_pitch_are_refused)
+{
+    const std::uint64_t four_gib_of_floats = 1ull << 30;
+    for (const bool write : {true, false}) {
+        const object wide = tensor(SPANKER_LAYOUT_K_SHARD, 2, four_gib_of_floats, 2);
+        const auto made = plan_of(ring_of(2), transfer_request(wide, write, 0, 512, 2, 0));
+        ASSERT_FALSE(made);
+        EXPECT_EQ(made.error().kind, SPANKER_ERR_BAD_DIMS);
+        EXPECT_NE(made.error().message.find("row_shard"), std::string::npos);
+    }
+    const object one_row = tensor(SPANKER_LAYOUT_K_SHARD, 1, four_gib_of_floats, 2);
+    EXPECT_TRUE(plan_of(ring_of(2), transfer_request(one_row, true, 0, 512, 2, 0)))
+        << "one row has no pitch";
+}
+
 }  // namespace
 }  // namespace spanker::daemon::collective
