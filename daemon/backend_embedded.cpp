@@ -13,6 +13,7 @@
 #include <string>
 
 #include "daemon/backend.hpp"
+#include "daemon/embedded/cards_like.hpp"
 #include "daemon/embedded/fault_text.hpp"
 #include "daemon/embedded/file.hpp"
 #include "daemon/embedded/group.hpp"
@@ -262,7 +263,12 @@ result<void> start(machine& home, const sim::fabric_config& config)
 
 result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& options)
 {
-    sim::card_config pattern;
+    return make_embedded_backend(options, {});
+}
+
+result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& options,
+                                                       sim::card_config pattern)
+{
     pattern.ddr_bytes = memory_per_card(options);
     auto home = std::make_shared<machine>();
     home->real_pace = options.real_pace;

@@ -4,12 +4,15 @@
 // the predicted one. The cards are driven through the daemon's seam.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
 
 #include "daemon/backend.hpp"
+#include "daemon/embedded/cards_like.hpp"
 #include "planner_fabric.hpp"
 
 namespace spanker::daemon::collective {
@@ -58,9 +61,10 @@ graph observe(backend& cards)
 
 class rig {
 public:
-    explicit rig(unsigned cards, const std::string& topology = "ring")
+    explicit rig(unsigned cards, const std::string& topology = "ring",
+                 const sim::card_config& pattern = {})
     {
-        cards_ = make_embedded_backend({cards, topology, 64u << 20, false}).value();
+        cards_ = make_embedded_backend({cards, topology, 64u << 20, false}, pattern).value();
         for (const std::uint32_t number : cards_->cards()) {
             const auto ports = cards_->ports(number).value();
             EXPECT_TRUE(cards_->link_train(number, (1u << ports.size()) - 1, false));
@@ -294,6 +298,68 @@ TEST(on_cards, lines_meshes_pairs_and_eight_cards_take_the_predicted_time)
     expect_sum(2, "ring", 100000);
     expect_sum(2, "line", 100000);
     expect_sum(8, "ring", 100000);
+}
+
+// Times of an all-reduce of i32: on cards like `pattern`, and as predicted from `known`.
+struct race {
+    std::uint64_t achieved_ns;
+    plan made;
+};
+race race_of(rig& on, const graph& known, std::uint64_t count)
+{
+    const auto cards = static_cast<unsigned>(known.cards.size());
+    const request of = collective_request(cards, SPANKER_SOP_ALL_REDUCE, count, side::card,
+                                          side::card, true, SPK_DTYPE_I32);
+    plan made = plan_of(known, of).value();
+    const std::uint64_t achieved = on.run(of, made);
+    return {achieved, std::move(made)};
+}
+
+struct altered {
+    const char* what;
+    sim::card_config cards;
+    std::string topology = "ring";
+};
+
+std::vector<altered> altered_cards()
+{
+    std::vector<altered> made = {{"DDR", {}}, {"hop", {}}, {"link", {}}, {"narrow link", {}}};
+    made[0].cards.ddr_bytes_per_s = 1'000'000'000;
+    made[1].cards.hop_ns = 4000;
+    made[2].cards.link_bytes_per_s = 300'000'000;
+    made[3].topology = "0.1-1.0,1.1-2.0x2,2.1-3.0,3.1-0.0";
+    return made;
+}
+
+TEST(on_cards, changed_registers_change_the_prediction_and_nothing_else)
+{
+    std::vector<altered> all = altered_cards();
+    all.push_back({"DDR whose slowness a ring hides", {}});
+    all.back().cards.ddr_bytes_per_s = 1'700'000'000;
+    for (const altered& one : all)
+        for (const std::uint64_t count : {64u, 262144u}) {
+            SCOPED_TRACE(std::string(one.what) + ", " + std::to_string(count) + " elements");
+            rig on(4, one.topology, one.cards);
+            const race seen = race_of(on, on.fabric, count);
+            expect_within_2_percent(seen.achieved_ns, seen.made);
+        }
+}
+
+// The other half: a comparison that nothing can make fail would prove nothing.
+TEST(on_cards, one_constant_that_the_prediction_does_not_know_makes_the_comparison_fail)
+{
+    const graph reference = rig(4).fabric;
+    for (const altered& one : altered_cards()) {
+        double worst = 0;
+        for (const std::uint64_t count : {64u, 262144u}) {
+            rig on(4, one.topology, one.cards);
+            const race seen = race_of(on, reference, count);
+            worst = std::max(worst, std::abs(static_cast<double>(seen.achieved_ns) /
+                                                 static_cast<double>(seen.made.predicted_ns) -
+                                             1));
+        }
+        EXPECT_GT(worst, 0.02) << one.what;
+    }
 }
 
 TEST(on_cards, sixteen_mebibytes_complete_with_the_default_buffers)
