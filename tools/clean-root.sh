@@ -9,7 +9,8 @@
 # SUITE is bookworm (12), trixie (13) or any other that a mirror has. Mirrors are those of this machine's own apt
 # configuration (`apt-get indextargets`), none is written here; its settings for fetching are taken along.
 # The plain root is made once by mmdebstrap and kept packed in the cache, as are the packages fetched later; every run
-# starts from a freshly unpacked root, below TMPDIR (/tmp), which is removed at the end unless KEEP=1.
+# starts from a freshly unpacked root, below TMPDIR (/tmp), which is removed at the end unless KEEP=1. With WARM=1 the
+# root sees this machine's cache of compiled objects, verdicts and corpora, else it starts cold.
 # Needs root and mmdebstrap.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -63,6 +64,10 @@ enter() { # ROOT ARCHIVES COMMAND...
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=0755 run "$root/run"
     mount --bind "$archives" "$root/var/cache/apt/archives"
+    if [ "${WARM-}" = 1 ]; then
+        mkdir -p "$root/root/.cache/spanker"
+        mount --bind "$(dirname "$(dirname "$archives")")" "$root/root/.cache/spanker"
+    fi
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
     local proxies
     mapfile -t proxies < <(env | grep -iE '^(https?|no)_proxy=')
