@@ -15,6 +15,7 @@
 
 #include "daemon/backend.hpp"
 #include "daemon/kernel/kernel_file.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon {
 
@@ -198,7 +199,7 @@ result<std::unique_ptr<backend>> make_kernel_backend()
         return tl::unexpected(module.error());
     unique_fd event_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!event_fd)
-        return fail_errno(errno, "no descriptor left for events");
+        return fail_os(errno, "no descriptor left for events");
     return std::make_unique<kernel_backend>(std::move(event_fd));
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t probe_limit_us = 2'000'000;
 constexpr std::uint64_t training_limit_us = 500'000;
 constexpr std::uint64_t memory_look_us = 20'000;
+constexpr std::uint32_t stop_patience_ms = 10'000;  // work in flight is cancelled, not waited for
 // A fabric that flaps must not flood the service manager, whose socket may block.
 constexpr std::uint64_t status_interval_us = 250'000;
 
@@ -282,7 +283,7 @@ void manager::stop(const std::string& why)
     sessions_.close_all("the daemon stops");
     sessions_.use(nullptr);
     if (data_)
-        data_->stop();
+        stuck_ = !data_->stop(stop_patience_ms);
     sd_bus_flush(bus_);
     home_.exit(0);
 }

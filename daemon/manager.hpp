@@ -36,6 +36,8 @@ public:
     void start(backend_maker make);
     // Ends sessions and jobs, flushes, ends the loop with 0. Once.
     void stop(const std::string& why);
+    // The data plane did not end: this must not be destroyed.
+    bool stuck() const { return stuck_; }
 
     // For the face.
     const daemon_options& chosen() const { return chosen_; }
@@ -66,7 +68,7 @@ private:
     sd_bus* bus_;
     const daemon_options chosen_;
     config settings_;
-    bool draining_ = false, ready_ = false, stopped_ = false;
+    bool draining_ = false, ready_ = false, stopped_ = false, stuck_ = false;
     std::string status_, told_status_;
 
     rights admin_;

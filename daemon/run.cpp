@@ -88,9 +88,13 @@ result<int> serve(const daemon_options& chosen, backend_maker make)
 
     daemon->start(std::move(make));
     const int code = (*home)->run();
+    daemon->stop("the loop has ended");  // unless it was that which ended it
     // A worker that is stuck in a card cannot be waited for, and what it uses cannot be freed.
-    if (!pool->stop(worker_patience_ms)) {
-        log(log_level::warning, "a card still does not answer; leaving it behind");
+    const bool workers_left = !pool->stop(worker_patience_ms);
+    if (workers_left || daemon->stuck()) {
+        log(log_level::warning, workers_left ? "a card still does not answer; leaving it behind"
+                                             : "a file or card of a request still does not answer; "
+                                               "leaving it behind");
         std::fflush(nullptr);
         sd_bus_flush(bus->get());
         std::_Exit(code < 0 ? EXIT_FAILURE : code);

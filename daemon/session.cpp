@@ -10,6 +10,7 @@
 
 #include "daemon/descriptors.hpp"
 #include "daemon/log.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon {
 
@@ -52,8 +53,8 @@ result<sessions::offer> sessions::open(sd_bus_message* message, session_options 
 
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
-        return fail_errno(errno,
-                          "no descriptors left for a session; close others or raise LimitNOFILE");
+        return fail_os(errno,
+                       "no descriptors left for a session; close others or raise LimitNOFILE");
     made->control = unique_fd(ends[0]);
     offer to_client{.control = unique_fd(ends[1])};
     if (auto enough = keep_reserve(ends[1]); !enough)

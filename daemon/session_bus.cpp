@@ -10,6 +10,7 @@
 #include "daemon/clock.hpp"
 #include "daemon/descriptors.hpp"
 #include "daemon/option_reader.hpp"
+#include "daemon/os_error.hpp"
 #include "daemon/private_path.hpp"
 
 namespace spanker::daemon {
@@ -24,7 +25,7 @@ result<unique_fd> keep_fd(int fd)
 {
     unique_fd kept(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!kept)
-        return fail_errno(errno, "no descriptors left; close others or raise LimitNOFILE");
+        return fail_os(errno, "no descriptors left; close others or raise LimitNOFILE");
     if (auto enough = keep_reserve(kept.get()); !enough)
         return tl::unexpected(enough.error());
     return kept;

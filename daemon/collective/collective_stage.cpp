@@ -111,14 +111,15 @@ result<request> check(const planning& all, const collective_stage& one)
     if (auto good = check_operand(all, **dst, "dst", one, one.dst.offset, made.dst_span(), false);
         !good)
         return tl::unexpected(good.error());
-    if (one.src.object != one.dst.object || made.bytes == 0)
+    if (made.bytes == 0)
         return made;
-    made.in_place = one.src.offset == one.dst.offset && !(made.gathers() && made.src_on_host());
-    const bool overlap = one.src.offset < one.dst.offset + made.dst_span() &&
-                         one.dst.offset < one.src.offset + made.src_span();
-    if (overlap && !made.in_place)
-        return fail(SPANKER_ERR_INVALID,
-                    "src and dst overlap; use the same offset (in place) or separate ranges");
+    made.in_place = one.src == one.dst && !(made.gathers() && made.src_on_host());
+    const bool meet =
+        overlap(all.what, {one.src.object, one.src.offset, one.src.offset + made.src_span(), false},
+                {one.dst.object, one.dst.offset, one.dst.offset + made.dst_span(), true});
+    if (meet && !made.in_place)
+        return fail(SPANKER_ERR_INVALID, "src and dst overlap; use the same handle and offset (in "
+                                         "place) or separate ranges");
     return made;
 }
 

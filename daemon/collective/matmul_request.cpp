@@ -47,7 +47,7 @@ result<void> check_shard(const char* role, const object& tensor, std::uint64_t o
                     fmt::format("{} is a k_shard tensor of {} columns cut otherwise than the "
                                 "weights ({} in blocks of {}); load the weights chainable",
                                 role, tensor.cols, logical, SPK_QK_K));
-    if (offset % row_bytes != 0)
+    if (row_bytes != 0 && offset % row_bytes != 0)
         return fail(SPANKER_ERR_INVALID,
                     fmt::format("{} starts at offset {}, inside a row of {} bytes", role, offset,
                                 row_bytes));
@@ -144,12 +144,10 @@ result<matmul_request> check_matmul(const planning& all, const matmul_stage& one
     for (const auto& good : {check_x(made), check_y(made)})
         if (!good)
             return tl::unexpected(good.error());
-    if (one.x.object == one.y.object) {
-        const bool apart = one.x.offset + made.x_row() * one.n_tok <= one.y.offset ||
-                           one.y.offset + made.y_row() * one.n_tok <= one.x.offset;
-        if (!apart)
-            return fail(SPANKER_ERR_INVALID, "X and Y overlap; use separate ranges");
-    }
+    if (overlap(all.what,
+                {one.x.object, one.x.offset, one.x.offset + made.x_row() * one.n_tok, false},
+                {one.y.object, one.y.offset, one.y.offset + made.y_row() * one.n_tok, true}))
+        return fail(SPANKER_ERR_INVALID, "X and Y overlap; use separate ranges");
     divide(made);
     return made;
 }

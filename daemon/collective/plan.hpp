@@ -24,7 +24,8 @@
 //
 // Signals need no clearing after success; after a failure the poisoned ones
 // must be cleared before they are reserved again. A handle that a run names
-// twice must be one object: that is how the planner sees overlap and hazards.
+// twice must be one object, and buffers over one memory share a number: that is how the planner
+// sees overlap and hazards.
 #pragma once
 
 #include <array>
@@ -62,6 +63,9 @@ struct object {
     std::uint64_t rows = 0;   // tensor: product of all dims but the last; weights: n_out
     std::uint64_t cols = 0;   // tensor: last dim; weights: k
     std::array<std::uint64_t, SPK_MAX_CARDS> extent{};  // of rank r; shards and weights only
+    // Buffers of a run whose memory is the same file have one number above 0, and start there.
+    std::uint32_t memory = 0;
+    std::uint64_t base = 0;
 
     bool operator==(const object&) const = default;
 };

@@ -40,20 +40,22 @@ result<std::vector<stage_ptr>> prepare_all(const planning& all)
     return made;
 }
 
-bool conflict(const host_access& a, const host_access& b)
+bool conflict(const run& what, const host_access& a, const host_access& b)
 {
-    return a.object == b.object && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
+    return (a.write || b.write) && overlap(what, a, b);
 }
 
 // Bytes of host memory that some card has touched since the last barrier.
 class host_hazards {
 public:
+    explicit host_hazards(const run& what) : what_(what) {}
+
     bool needs_barrier(const std::vector<host_access>& fresh)
     {
         bool hit = false;
         for (const host_access& a : fresh)
             for (const host_access& b : touched_)
-                hit = hit || conflict(a, b);
+                hit = hit || conflict(what_, a, b);
         if (hit)
             touched_.clear();
         touched_.insert(touched_.end(), fresh.begin(), fresh.end());
@@ -61,6 +63,7 @@ public:
     }
 
 private:
+    const run& what_;
     std::vector<host_access> touched_;
 };
 
@@ -68,7 +71,7 @@ plan emit_all(const planning& all, const std::vector<stage_ptr>& stages, std::ui
 {
     plan_builder to(all.what.cards, static_cast<std::uint32_t>(all.what.objects.size()),
                     static_cast<std::uint32_t>(stages.size()), limit);
-    host_hazards hazards;
+    host_hazards hazards(all.what);
     for (std::uint32_t i = 0; i < stages.size(); ++i) {
         // On one card the signals order host memory too.
         if (hazards.needs_barrier(stages[i]->host) && all.ranks() > 1)

@@ -73,4 +73,13 @@ result<stage_ptr> prepare(const planning&, const nop_stage&)
     return std::make_unique<prepared_nop>();
 }
 
+bool overlap(const run& what, const host_access& a, const host_access& b)
+{
+    if (a.object == b.object)
+        return a.begin < b.end && b.begin < a.end;
+    const object &first = what.objects[a.object], &second = what.objects[b.object];
+    return first.memory != 0 && first.memory == second.memory &&
+           first.base + a.begin < second.base + b.end && second.base + b.begin < first.base + a.end;
+}
+
 }  // namespace spanker::daemon::collective

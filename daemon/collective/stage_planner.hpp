@@ -58,6 +58,8 @@ result<stage_ptr> prepare(const planning& all, const transfer_stage& one);
 
 // ---- checks that stages share; role is what the message calls the operand ("X", "src") ----
 
+// Whether two ranges, not empty, have a byte in common, by whatever handles.
+bool overlap(const run& what, const host_access& a, const host_access& b);
 result<const object*> operand_object(const planning& all, const place& at, const char* role);
 // offset + bytes must lie inside `have`.
 result<void> operand_range(const char* role, std::uint64_t offset, std::uint64_t bytes,

@@ -19,6 +19,9 @@ struct buffer {
     std::uint32_t access = 0;  // SPANKER_BUFFER_*
     std::uint32_t in_use = 0;  // requests in flight that name it
     collective::object shape;
+    // What it maps: a client may register one memory twice.
+    std::uint64_t device = 0, inode = 0;  // inode 0: the daemon's own
+    std::uint64_t file_offset = 0;
     struct registration {
         std::uint32_t epoch = 0, handle = 0;
     };

@@ -135,6 +135,7 @@ result<void> card_set::open(plane_card& card)
                   .link_bytes_per_s = info->out_link_bytes_per_s,
                   .host_bytes_per_s = info->out_host_bytes_per_s,
                   .macs_per_s = info->out_macs_per_s};
+    card.memory_bytes = info->out_memory_bytes;
     card.epoch = next_epoch_++;
     card.gone = false;
     set_state(card, card_life::ready);

@@ -72,6 +72,7 @@ struct plane_card {
     card_life life = card_life::absent;
     bool gone = false;    // lost for good (DEAD, GONE), else by a reset
     bool reopen = false;  // ready again as far as we know
+    std::uint64_t memory_bytes = 0;
     collective::card_costs costs;
     card_queue queue[queue_roles];
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "daemon/data/os_error.hpp"
 #include "daemon/error.hpp"
+#include "daemon/os_error.hpp"
 #include "daemon/unique_fd.hpp"
 
 namespace spanker::daemon::data {

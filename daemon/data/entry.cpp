@@ -100,6 +100,7 @@ public:
 
     result<void> add(const spanker_sqe& e);
     result<void> settle_cards();
+    void mark_aliases();
 
 private:
     std::uint32_t index_of(const run_object& object, const collective::object& shape);
@@ -277,6 +278,22 @@ result<void> drafter::add(const spanker_sqe& e)
     return {};
 }
 
+// Handles over one memory get a number, only then: a plan for separate buffers is kept for others.
+void drafter::mark_aliases()
+{
+    for (std::uint32_t i = 1; i < draft_.object_count; i++)
+        for (std::uint32_t j = 0; j < i; j++) {
+            const buffer *a = draft_.objects[j].memory, *b = draft_.objects[i].memory;
+            if (!a || !b || b->inode == 0 || a->inode != b->inode || a->device != b->device)
+                continue;
+            collective::object &first = draft_.shapes[j], &second = draft_.shapes[i];
+            first.memory = second.memory = first.memory ? first.memory : j + 1;
+            first.base = a->file_offset;
+            second.base = b->file_offset;
+            break;
+        }
+}
+
 // A run that names nothing on cards uses what is left of the session's.
 result<void> drafter::settle_cards()
 {
@@ -327,6 +344,7 @@ result<void> draft_run(run_draft& draft, session& owner, card_set& cards, const 
     for (std::uint32_t i = 0; i < count; i++)
         if (auto added = d.add(from[i].entry); !added)
             return added;
+    d.mark_aliases();
     return d.settle_cards();
 }
 

@@ -69,16 +69,12 @@ result<std::unique_ptr<executor>> executor::make(backend& source, const plane_li
         *bell = std::move(*fresh);
     }
     made->sleeper_.watch(made->bell_.fd());
-    auto loads = loader::make(made->loader_port());
-    if (!loads)
-        return tl::unexpected(loads.error());
-    made->loader_ = std::move(*loads);
     return made;
 }
 
 executor::~executor()
 {
-    load_worker_.stop();
+    lanes_.clear();
     cards_.close_all();
     mapper_.stop();
 }
@@ -279,8 +275,6 @@ bool executor::finished() const
 void executor::stop()
 {
     stopping_ = draining_ = true;
-    for (const auto& [id, job] : loads_)
-        job->cancelled.store(true);
     for (session* s : std::vector<session*>(order_))
         close(*s, nullptr);
 }

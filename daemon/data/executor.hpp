@@ -138,6 +138,11 @@ private:
     bool upload_more();
     bool start_upload(load_job& job, const load_chunk& chunk,
                       const std::function<void(result<void>)>& ended);
+    result<void> check_room(const load_job& job);
+    void start_loads();
+    struct load_lane;
+    result<load_lane*> idle_lane();
+    void cancel_loads(session& s);
     void finish_load(std::shared_ptr<load_job> job, result<weights_info> info,
                      std::shared_ptr<resident_weights> weights);
 
@@ -146,6 +151,7 @@ private:
     void drop_waiting(session& s, entry_queue& queue, const error& why);
     bool release_closed();
     void release(session& s);
+    void forget_accounts();
     void publish_predicted(session& s);
 
     backend& backend_;
@@ -188,10 +194,19 @@ private:
     bool replies_pushed_ = false;
     bool slept_ = false;  // some file may be readable: look at all
 
-    std::unique_ptr<loader> loader_;
-    // Last, so that they stop first.
+    // Each load has a thread while it runs, a user one at a time: a file that is slow to read holds
+    // up its owner alone.
+    struct load_lane {
+        std::unique_ptr<loader> home;
+        std::unique_ptr<worker> thread;
+        const load_job* job = nullptr;
+    };
+    static constexpr std::size_t load_lanes_max = 8;
+    std::vector<load_lane> lanes_;
+    std::deque<std::shared_ptr<load_job>> loads_waiting_;
+
+    // Last, so that it stops first.
     worker mapper_{"spanker-map"};
-    worker load_worker_{"spanker-load"};
 };
 
 }  // namespace spanker::daemon::data

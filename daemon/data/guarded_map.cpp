@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-#include "daemon/data/os_error.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon::data {
 namespace {

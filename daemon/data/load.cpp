@@ -12,7 +12,7 @@
 #include "daemon/clock.hpp"
 #include "daemon/collective/sharding.hpp"
 #include "daemon/data/memfd.hpp"
-#include "daemon/data/os_error.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon::data {
 namespace {

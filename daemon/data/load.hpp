@@ -31,6 +31,7 @@ inline constexpr std::uint64_t staging_bytes = 4u << 20;
 struct load_job {
     load_id id = 0;
     session_id owner = 0;
+    uid_t uid = 0;
     unique_fd file;
     weights_options how;
     collective::object shape;
@@ -39,7 +40,10 @@ struct load_job {
     reply<weights_info> done;                            // runs on the loop
     std::atomic<bool> cancelled{false};
 
-    card_object on_cards;  // plane thread only
+    // Plane thread only.
+    card_object on_cards;
+    buffer* staging = nullptr;  // two, of the loader that has it
+    bool answered = false;      // its session ended meanwhile
 };
 
 // Bytes of the file that lie in one staging buffer, whole rows when rows are cut.
@@ -79,7 +83,7 @@ public:
     static result<std::unique_ptr<loader>> make(port plane);
 
     void run(std::shared_ptr<load_job> job);  // on the loader thread
-    buffer& staging(unsigned which) { return staging_[which]; }
+    buffer* staging() { return staging_; }
 
 private:
     explicit loader(port plane) : plane_(std::move(plane)) {}

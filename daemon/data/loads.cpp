@@ -29,6 +29,11 @@ T ask(executor& plane, std::function<T(executor&)> what)
     return std::move(*slot->value);
 }
 
+tl::unexpected<error> cancelled_load()
+{
+    return fail(SPANKER_ERR_CANCELLED, "loading of the weights was cancelled");
+}
+
 }  // namespace
 
 result<collective::object> executor::weights_shape(const load_job& job,
@@ -80,15 +85,95 @@ void executor::load_weights(session_id id, std::shared_ptr<load_job> job)
         return answer_loop(job->done, result<weights_info>(tl::unexpected(shape.error())));
     job->shape = *shape;
     job->owner = id;
+    job->uid = s->account->uid;
+    if (auto fits = check_room(*job); !fits)
+        return answer_loop(job->done, result<weights_info>(tl::unexpected(fits.error())));
     loads_.emplace(job->id, job);
     s->loads_running++;
-    load_worker_.post([this, job = std::move(job)] { loader_->run(job); });
+    loads_waiting_.push_back(std::move(job));
+    start_loads();
+}
+
+// Before a byte is read: a sparse file costs its maker nothing.
+result<void> executor::check_room(const load_job& job)
+{
+    for (std::uint32_t rank = 0; rank < job.cards.size(); rank++) {
+        const std::uint64_t part = collective::piece_bytes(job.shape, rank);
+        const plane_card* card = cards_.find(job.cards[rank]);
+        if (card && part > card->memory_bytes)
+            return fail(SPANKER_ERR_NO_MEMORY, "the weights need " + std::to_string(part) +
+                                                   " bytes on card " +
+                                                   std::to_string(card->number) + ", which has " +
+                                                   std::to_string(card->memory_bytes));
+    }
+    return {};
+}
+
+// nullptr: later, when one is idle.
+result<executor::load_lane*> executor::idle_lane()
+{
+    for (load_lane& lane : lanes_)
+        if (!lane.job)
+            return &lane;
+    if (lanes_.size() == load_lanes_max)
+        return nullptr;
+    auto made = loader::make(loader_port());
+    if (!made && lanes_.empty())
+        return tl::unexpected(made.error());
+    if (!made)
+        return nullptr;
+    lanes_.push_back({std::move(*made), std::make_unique<worker>("spanker-load"), nullptr});
+    return &lanes_.back();
+}
+
+void executor::start_loads()
+{
+    for (auto next = loads_waiting_.begin(); next != loads_waiting_.end();) {
+        const bool busy = std::any_of(lanes_.begin(), lanes_.end(), [&](const load_lane& lane) {
+            return lane.job && lane.job->uid == (*next)->uid;
+        });
+        const auto found = busy ? result<load_lane*>(nullptr) : idle_lane();
+        if (found && !*found) {
+            ++next;
+            continue;
+        }
+        std::shared_ptr<load_job> job = std::move(*next);
+        next = loads_waiting_.erase(next);
+        if (!found)
+            return finish_load(job, tl::unexpected(found.error()), nullptr);
+        load_lane* lane = *found;
+        lane->job = job.get();
+        job->staging = lane->home->staging();
+        lane->thread->post([home = lane->home.get(), job = std::move(job)] { home->run(job); });
+    }
 }
 
 void executor::cancel_load(load_id id)
 {
-    if (const auto found = loads_.find(id); found != loads_.end())
-        found->second->cancelled.store(true);
+    const auto found = loads_.find(id);
+    if (found == loads_.end())
+        return;
+    const std::shared_ptr<load_job> job = found->second;
+    job->cancelled.store(true);
+    if (std::erase(loads_waiting_, job) != 0)
+        finish_load(job, cancelled_load(), nullptr);
+}
+
+// Answered now: the file of a client that is gone may never be read.
+void executor::cancel_loads(session& s)
+{
+    std::vector<load_id> mine;
+    for (const auto& [id, job] : loads_)
+        if (job->owner == s.id && !job->answered)
+            mine.push_back(id);
+    for (const load_id id : mine) {
+        const std::shared_ptr<load_job> job = loads_.at(id);
+        cancel_load(id);
+        if (loads_.count(id) != 0) {
+            job->answered = true;
+            answer_loop(job->done, result<weights_info>(cancelled_load()));
+        }
+    }
 }
 
 loader::port executor::loader_port()
@@ -135,7 +220,7 @@ loader::port executor::loader_port()
         .progress =
             [this](std::shared_ptr<load_job> job, load_progress at) {
                 post_waiting([job, at](executor& x) {
-                    if (job->progress)
+                    if (job->progress && !job->answered)
                         x.to_loop([job, at] { job->progress(at); });
                 });
             },
@@ -171,7 +256,7 @@ bool executor::start_upload(load_job& job, const load_chunk& chunk,
         if (!part)
             continue;
         plane_card& card = cards_.at(job.on_cards.pieces[rank].card);
-        auto from = buffer_handle(loader_->staging(chunk.buffer), card, queue_requests);
+        auto from = buffer_handle(job.staging[chunk.buffer], card, queue_requests);
         if (!from) {
             ended(tl::unexpected(from.error()));
             return true;
@@ -203,18 +288,25 @@ void executor::finish_load(std::shared_ptr<load_job> job, result<weights_info> i
                            std::shared_ptr<resident_weights> held)
 {
     loads_.erase(job->id);
-    session& s = *find(job->owner);  // loads_running keeps it
-    s.loads_running--;
-    if (info && (s.closing || job->cancelled.load())) {
+    for (load_lane& lane : lanes_)
+        if (lane.job == job.get())
+            lane.job = nullptr;
+    start_loads();
+    session* s = find(job->owner);
+    if (s)
+        s->loads_running--;
+    if (info && (!s || s->closing || job->cancelled.load())) {
         weights_.release(held);
-        info = fail(SPANKER_ERR_CANCELLED, "loading of the weights was cancelled");
+        info = cancelled_load();
     }
+    if (job->answered)
+        return;
     if (info) {
         for (std::uint32_t rank = 0; rank < job->cards.size(); rank++)
             if (held->on_cards.pieces[rank].bytes != 0)
                 info->cards.push_back(job->cards[rank]);
-        info->handle = s.weights.add(std::make_unique<weights_ref>(weights_ref{held}));
-        s.counters->weights++;
+        info->handle = s->weights.add(std::make_unique<weights_ref>(weights_ref{held}));
+        s->counters->weights++;
     }
     answer_loop(job->done, std::move(info));
 }

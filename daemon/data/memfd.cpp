@@ -33,10 +33,11 @@ result<void> check_range(std::uint64_t offset, std::uint64_t bytes, std::uint64_
     return {};
 }
 
-result<struct stat> status_of(int fd)
+// What the kernel knows without asking the file system: a file of FUSE or NFS may never answer.
+result<struct statx> status_of(int fd)
 {
-    struct stat status = {};
-    if (::fstat(fd, &status) != 0)
+    struct statx status = {};
+    if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &status) != 0)
         return fail(SPANKER_ERR_INVALID, "the file descriptor is not open");
     return status;
 }
@@ -45,10 +46,10 @@ result<struct stat> status_of(int fd)
 
 const char* file_type_name(int fd)
 {
-    struct stat status = {};
-    if (::fstat(fd, &status) != 0)
+    const auto status = status_of(fd);
+    if (!status)
         return "not open";
-    switch (status.st_mode & S_IFMT) {
+    switch (status->stx_mode & S_IFMT) {
     case S_IFIFO:
         return "a pipe";
     case S_IFSOCK:
@@ -74,7 +75,7 @@ result<void> check_operand_memfd(int fd, std::uint64_t offset, std::uint64_t byt
     auto status = status_of(fd);
     if (!status)
         return tl::unexpected(status.error());
-    const int seals = S_ISREG(status->st_mode) ? ::fcntl(fd, F_GET_SEALS) : -1;
+    const int seals = S_ISREG(status->stx_mode) ? ::fcntl(fd, F_GET_SEALS) : -1;
     if (seals < 0)
         return fail(SPANKER_ERR_NOT_A_MEMFD,
                     std::string("the buffer is ") + file_type_name(fd) +
@@ -88,7 +89,7 @@ result<void> check_operand_memfd(int fd, std::uint64_t offset, std::uint64_t byt
     if (bytes == 0 || offset % page != 0 || bytes % page != 0)
         return fail(SPANKER_ERR_INVALID, range_text(offset, bytes) + " are not whole pages of " +
                                              std::to_string(page) + " bytes");
-    return check_range(offset, bytes, static_cast<std::uint64_t>(status->st_size), "memfd");
+    return check_range(offset, bytes, status->stx_size, "memfd");
 }
 
 result<source_file> check_source_file(int fd, std::uint64_t offset, std::uint64_t bytes)
@@ -96,15 +97,13 @@ result<source_file> check_source_file(int fd, std::uint64_t offset, std::uint64_
     auto status = status_of(fd);
     if (!status)
         return tl::unexpected(status.error());
-    if (!S_ISREG(status->st_mode))
+    if (!S_ISREG(status->stx_mode))
         return fail(SPANKER_ERR_INVALID, std::string("the weights file is ") + file_type_name(fd) +
                                              "; pass a regular file or a memfd");
     const int mode = ::fcntl(fd, F_GETFL) & O_ACCMODE;
     if (mode == O_WRONLY)
         return fail(SPANKER_ERR_DENIED, "the weights file is open for writing only");
-    if (auto fits =
-            check_range(offset, bytes, static_cast<std::uint64_t>(status->st_size), "weights file");
-        !fits)
+    if (auto fits = check_range(offset, bytes, status->stx_size, "weights file"); !fits)
         return tl::unexpected(fits.error());
     const int seals = ::fcntl(fd, F_GET_SEALS);
     const int final_seals = size_seals | F_SEAL_WRITE;

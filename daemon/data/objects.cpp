@@ -3,9 +3,15 @@
 // Buffers and tensors of sessions. Buffers are charged to the user by their
 // declared length before anything is mapped: a sparse memfd costs its maker nothing.
 #include "daemon/data/objects.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
 #include "daemon/collective/sharding.hpp"
 #include "daemon/data/executor.hpp"
 #include "daemon/data/memfd.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon::data {
 namespace {
@@ -23,6 +29,12 @@ result<std::unique_ptr<buffer>> make_buffer(int fd, const buffer_options& how,
     b->memory = std::move(*memory);
     b->access = how.access;
     b->shape = collective::describe_buffer(how.bytes);
+    struct stat file = {};
+    if (::fstat(fd, &file) != 0)
+        return fail_os(errno, "cannot identify the memfd");
+    b->device = file.st_dev;
+    b->inode = file.st_ino;
+    b->file_offset = how.offset;
     if (auto there = register_on(*b, files); !there)
         return tl::unexpected(there.error());
     return b;

@@ -4,6 +4,7 @@
 // turns calls into tasks of the executor, and hands its replies back.
 #include "daemon/data/plane.hpp"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/sysinfo.h>
 
@@ -13,7 +14,9 @@
 #include <map>
 #include <thread>
 
+#include "daemon/clock.hpp"
 #include "daemon/data/executor.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon {
 namespace {
@@ -32,7 +35,7 @@ std::uint64_t half_of_memory()
 class plane_on_thread final : public plane {
 public:
     plane_on_thread(std::unique_ptr<executor> core, const plane_limits& limits, handlers h);
-    ~plane_on_thread() override { stop(); }
+    ~plane_on_thread() override { stop(~std::uint32_t{0}); }
 
     int fd() const override { return core_->reply_fd(); }
     void dispatch() override;
@@ -61,7 +64,7 @@ public:
 
     void drain(bool on) override;
     bool idle() const override { return core_->idle(); }
-    void stop() override;
+    bool stop(std::uint32_t patience_ms) override;
 
 private:
     struct known_session {
@@ -236,7 +239,7 @@ result<session_fds> plane_on_thread::create_session(const session_options& optio
                        .rings_bytes = shared->layout().bytes,
                        .arena_bytes = shared->layout().arena_bytes};
     if (!fds.sq_eventfd || !fds.cq_eventfd)
-        return data::fail_os(errno, "cannot open the session's eventfds");
+        return fail_os(errno, "cannot open the session's eventfds");
     auto s = std::make_unique<data::session>(fds.id, limits_, std::move(*shared));
     s->cards = std::move(*cards);
     s->sq_bell = std::move(*sq);
@@ -349,21 +352,26 @@ void plane_on_thread::drain(bool on)
     post([on](executor& x) { x.drain(on); });
 }
 
-void plane_on_thread::stop()
+bool plane_on_thread::stop(std::uint32_t patience_ms)
 {
     if (!stopped_) {
         post([](executor& x) { x.stop(); });
         stopped_ = true;
     }
+    const std::uint64_t limit_ns = monotonic_ns() + std::uint64_t{patience_ms} * 1'000'000;
     while (thread_.joinable()) {
         dispatch();
         if (core_->ended()) {
             thread_.join();
             dispatch();
+        } else if (monotonic_ns() > limit_ns) {
+            return false;
         } else {
-            std::this_thread::yield();
+            pollfd replies = {.fd = fd(), .events = POLLIN, .revents = 0};
+            ::poll(&replies, 1, 1);
         }
     }
+    return true;
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ public:
     // The backend outlives the plane. Cards are opened by set_topology().
     static result<std::unique_ptr<plane>> start(backend& cards, const plane_limits& limits,
                                                 handlers handlers);
-    virtual ~plane() = default;  // stop()
+    virtual ~plane() = default;  // stop() without end
 
     // Readable while replies wait.
     virtual int fd() const = 0;
@@ -191,8 +191,10 @@ public:
     // New sessions, objects and requests answer DRAINING.
     virtual void drain(bool on) = 0;
     virtual bool idle() const = 0;  // nothing in flight
-    // Cancels what is in flight, ends all sessions, calls all replies, joins.
-    virtual void stop() = 0;
+    // Cancels what is in flight, ends all sessions, calls all replies, joins. False: a thread is
+    // stuck, in a file that cannot be read or in a card; the plane must be left behind then, and
+    // may be asked again.
+    virtual bool stop(std::uint32_t patience_ms) = 0;
 };
 
 }  // namespace spanker::daemon

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "daemon/data/os_error.hpp"
+#include "daemon/os_error.hpp"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

@@ -50,9 +50,7 @@ void executor::close(session& s, const error* why)
         if (f.owner == &s)
             deck_.cancel(f, SPANKER_ERR_CANCELLED);
     });
-    for (const auto& [id, job] : loads_)
-        if (job->owner == s.id)
-            job->cancelled.store(true);
+    cancel_loads(s);
 }
 
 void executor::drop_waiting(session& s, entry_queue& queue, const error& why)
@@ -73,6 +71,16 @@ bool executor::release_closed()
     for (session* s : ready)
         release(*s);
     return !ready.empty();
+}
+
+// A user who has used more than his share stays known until the others caught up: coming again
+// gains nothing.
+void executor::forget_accounts()
+{
+    std::erase_if(accounts_, [&](const auto& entry) {
+        const uid_account& a = entry.second;
+        return a.sessions == 0 && a.buffer_bytes == 0 && a.virtual_ns <= virtual_now_ns_;
+    });
 }
 
 void executor::release(session& s)
@@ -97,9 +105,8 @@ void executor::release(session& s)
             x.to_loop([&x, id] { x.on_session_released(id); });
         });
     });
-    const uid_t uid = s.account->uid;
-    if (--s.account->sessions == 0 && s.account->buffer_bytes == 0)
-        accounts_.erase(uid);
+    s.account->sessions--;
+    forget_accounts();
     order_.erase(std::find(order_.begin(), order_.end(), &s));
     closing_--;
     sessions_.erase(s.id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/embedded/buffer.hpp"
+#include "daemon/os_error.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -49,7 +50,7 @@ result<void> check_memfd(const buffer_spec& spec)
                     "buffer: the memfd is sealed against writing; register it for reading only");
     struct stat at {};
     if (::fstat(spec.memfd, &at) != 0)
-        return fail_errno(errno, "buffer: cannot learn the size of the memfd");
+        return fail_os(errno, "buffer: cannot learn the size of the memfd");
     const auto size = static_cast<std::uint64_t>(at.st_size);
     if (spec.offset > size || spec.bytes > size - spec.offset)
         return fail(SPANKER_ERR_RANGE, "buffer: " + std::to_string(spec.bytes) + " bytes at " +
@@ -69,7 +70,7 @@ result<void> buffer::map_memfd(const buffer_spec& spec)
     void* at = ::mmap(nullptr, spec.bytes, PROT_READ | writes, MAP_SHARED | MAP_POPULATE,
                       spec.memfd, static_cast<off_t>(spec.offset));
     if (at == MAP_FAILED)
-        return fail_errno(errno, "buffer: cannot map " + std::to_string(spec.bytes) + " bytes");
+        return fail_os(errno, "buffer: cannot map " + std::to_string(spec.bytes) + " bytes");
     memory_ = at;
     mapped_ = true;
     return {};

@@ -14,19 +14,37 @@ constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t guard = 1 << 16;  // unmapped, between any two ranges
 constexpr std::uint64_t top = std::uint64_t{1} << 47;
 
+std::uint64_t after(std::uint64_t end) { return (end + guard + page - 1) / page * page; }
+
 }  // namespace
+
+// From where the last one ended; at the top, the first gap from the bottom. 0: none.
+std::uint64_t bus_map::space::room(std::uint64_t bytes) const
+{
+    if (next + bytes <= top)
+        return next;
+    std::uint64_t start = bottom;
+    for (const auto& [bus, mapped] : ranges) {
+        if (bus > start && bus - start >= bytes + guard)
+            return start;
+        start = after(bus + mapped.bytes);
+    }
+    return start + bytes <= top ? start : 0;
+}
 
 std::uint64_t bus_map::map(unsigned card, void* memory, std::uint64_t bytes, std::uint32_t access)
 {
     space& in = spaces_[card];
     const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(memory) % page;
     const std::lock_guard hold(in.lock);
-    if (bytes > top || in.next + skew + bytes > top)
+    if (bytes > top)
         return 0;
-    const std::uint64_t bus = in.next + skew;
-    in.ranges.emplace(bus, range{static_cast<std::byte*>(memory), bytes, access});
-    in.next = (bus + bytes + guard + page - 1) / page * page;
-    return bus;
+    const std::uint64_t start = in.room(skew + bytes);
+    if (start == 0)
+        return 0;
+    in.ranges.emplace(start + skew, range{static_cast<std::byte*>(memory), bytes, access});
+    in.next = after(start + skew + bytes);
+    return start + skew;
 }
 
 void bus_map::unmap(unsigned card, std::uint64_t bus)

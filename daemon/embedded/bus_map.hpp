@@ -52,10 +52,14 @@ private:
         std::uint64_t bytes;
         std::uint32_t access;
     };
+    static constexpr std::uint64_t bottom = 0x100000;
     struct space {
         mutable std::shared_mutex lock;  // all below
         std::map<std::uint64_t, range> ranges;
-        std::uint64_t next = 0x100000;  // never used again, so that a stale address faults
+        std::uint64_t next =
+            bottom;  // used again as late as can be, so that a stale address faults
+
+        std::uint64_t room(std::uint64_t bytes) const;
     };
 
     const range* find(const space& in, std::uint64_t address, std::uint64_t bytes,

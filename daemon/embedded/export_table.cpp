@@ -10,6 +10,7 @@
 #include <string>
 
 #include "daemon/embedded/tensor.hpp"
+#include "daemon/os_error.hpp"
 
 namespace spanker::daemon::embedded {
 
@@ -35,11 +36,11 @@ result<unique_fd> export_table::add(tensor& what)
     sweep();
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return fail_errno(errno, "tensor export: no descriptor left");
+        return fail_os(errno, "tensor export: no descriptor left");
     unique_fd reader(ends[0]), writer(ends[1]);
     struct stat at {};
     if (::fstat(reader.get(), &at) != 0)
-        return fail_errno(errno, "tensor export: cannot identify the descriptor");
+        return fail_os(errno, "tensor export: cannot identify the descriptor");
     what.hold();
     entries_.push_back({std::move(reader), at.st_dev, at.st_ino, &what});
     return writer;

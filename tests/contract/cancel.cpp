@@ -99,8 +99,11 @@ TEST_F(ending, a_deadline_in_the_past_ends_at_once)
 TEST_F(ending, the_earlier_deadline_comes_first_whatever_the_order_of_submission)
 {
     const auto tensor = alloc(*file, 4);
-    const auto late = submit(*file, {until(waiting(fill(tensor, 0, 4, 1), 100), 60'000'000)});
-    const auto early = submit(*file, {until(wait_for_ever(101), 10'000'000)});
+    auto second = waiting(fill(tensor, 0, 4, 1), 100), first = wait_for_ever(101);
+    first.deadline_ns = now_ns() + 10'000'000;
+    second.deadline_ns = first.deadline_ns + 50'000'000;
+    const auto late = submit(*file, {second});
+    const auto early = submit(*file, {first});
     const auto got = wait(*file, 2);
     EXPECT_EQ(got[0].seq, early);
     EXPECT_EQ(got[1].seq, late);

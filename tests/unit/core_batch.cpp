@@ -234,6 +234,32 @@ TEST_F(batch_rig, a_dropped_batch_leaves_no_trace)
     EXPECT_EQ(submit({1}), 2u);  // no number was used up
 }
 
+TEST_F(batch_rig, a_dropped_batch_spares_a_lost_item_of_its_index)
+{
+    submit({3}, 1000);
+    u64 next;
+    u16 id;
+    spk_batch_step(&all, 1000, &next);
+    ASSERT_TRUE(spk_batch_next_abort(&all, 1000, &id));
+    spk_batch_abort_done(&all, id, 2000);
+    spk_batch_step(&all, 2000 + SPK_ABORT_GRACE_NS, &next);
+    ASSERT_EQ(flights[3].state, SPK_FLIGHT_LOST);
+    ASSERT_EQ(all.flying, 0u);
+    const spanker_work_item item{};
+    std::uint32_t batch;
+    ASSERT_EQ(spk_batch_open(&all, 0, 0, 0, &batch), 0);
+    ASSERT_EQ(batch, flights[3].batch);
+    spk_batch_add(&all, batch, 1, 0, &item, 0);
+    spk_batch_drop(&all, batch, 0);
+    EXPECT_EQ(all.flying, 0u);
+    EXPECT_EQ(flights[3].state, SPK_FLIGHT_LOST);
+    submit({1});
+    complete(3);  // the late one touches nobody
+    EXPECT_EQ(all.flying, 1u);
+    complete(3);
+    EXPECT_EQ(all.flying, 1u);
+}
+
 TEST_F(batch_rig, a_deadline_asks_for_an_abort_and_ends_as_timeout)
 {
     submit({3}, 1000);

@@ -162,7 +162,8 @@ TEST(data_embedded_collectives, a_killed_session_leaves_the_cards_as_they_were)
         b.rig.close(s.id);  // in the middle of it
     }
     EXPECT_TRUE(b.rig.until([&] { return b.rig.data->idle(); }));
-    b.rig.data->stop();  // scratch memory is kept for the next plan until then
+    EXPECT_TRUE(
+        b.rig.data->stop(patience_ms));  // scratch memory is kept for the next plan until then
     EXPECT_GE(b.free_bytes(), before);
 }
 

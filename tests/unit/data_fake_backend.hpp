@@ -32,7 +32,11 @@ struct fake_card {
     std::uint64_t memory_bytes = 64u << 20, used_bytes = 0;
     std::uint32_t buffers = 0;
     bool hold = false;  // keep completions back
+    bool deaf = false;  // cancels are not heard
     spanker_error_kind lost = SPANKER_ERR_NONE;
+    std::uint32_t generation = 0;                  // files of an earlier one are stale
+    spanker_error_kind refuse = SPANKER_ERR_NONE;  // of the next submit
+    std::uint32_t refuse_opcode = SPK_OP_COUNT;    // only of a batch that starts with this one
     std::deque<fake_failure> failures;
     std::vector<spanker_work_item> trace;
     std::uint64_t now_ns = 1000;
@@ -41,6 +45,12 @@ struct fake_card {
     {
         std::lock_guard held(lock);
         lost = kind;
+    }
+    // At once, and back again before anyone looks.
+    void reset()
+    {
+        std::lock_guard held(lock);
+        generation++;
     }
     std::size_t count(std::uint8_t opcode)
     {
@@ -58,7 +68,8 @@ inline std::map<std::uint64_t, fake_memory> shared_tensors;  // exported, by num
 class fake_file final : public card_file {
 public:
     fake_file(std::shared_ptr<fake_card> card, std::uint32_t depth)
-        : card_(std::move(card)), depth_(depth), bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
+        : card_(std::move(card)), depth_(depth), generation_(card_->generation),
+          bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
     {}
     ~fake_file() override
     {
@@ -68,13 +79,19 @@ public:
         card_->buffers -= static_cast<std::uint32_t>(buffers_.size());
     }
 
-    result<spanker_get_info> info() override { return spanker_get_info{}; }
+    result<spanker_get_info> info() override
+    {
+        std::lock_guard held(card_->lock);
+        if (const auto why = lost())
+            return fail(why, "the card is lost");
+        return spanker_get_info{};
+    }
 
     result<std::uint32_t> tensor_alloc(std::uint64_t bytes) override
     {
         std::lock_guard held(card_->lock);
-        if (card_->lost)
-            return fail(card_->lost, "the card is lost");
+        if (const auto why = lost())
+            return fail(why, "the card is lost");
         if (card_->used_bytes + bytes > card_->memory_bytes)
             return fail(SPANKER_ERR_NO_MEMORY, "the card's memory is full");
         card_->used_bytes += bytes;
@@ -116,8 +133,8 @@ public:
     result<std::uint32_t> buffer_register(const buffer_spec& spec) override
     {
         std::lock_guard held(card_->lock);
-        if (card_->lost)
-            return fail(card_->lost, "the card is lost");
+        if (const auto why = lost())
+            return fail(why, "the card is lost");
         card_->buffers++;
         buffers_[next_] = static_cast<std::byte*>(spec.address);
         return next_++;
@@ -135,8 +152,11 @@ public:
                                  std::uint64_t cookie) override
     {
         std::lock_guard held(card_->lock);
-        if (card_->lost)
-            return fail(card_->lost, "the card is lost");
+        if (const auto why = lost())
+            return fail(why, "the card is lost");
+        if (card_->refuse &&
+            (card_->refuse_opcode == SPK_OP_COUNT || card_->refuse_opcode == items.front().opcode))
+            return fail(std::exchange(card_->refuse, SPANKER_ERR_NONE), "refused");
         spanker_record record = {.seq = ++seq_, .cookie = cookie, .item = SPANKER_NO_ITEM};
         record.start_ns = card_->now_ns;
         for (std::uint32_t i = 0; i < items.size() && record.result == 0; i++) {
@@ -169,7 +189,7 @@ public:
     {
         std::lock_guard held(card_->lock);
         for (auto& r : records_)
-            if (r.seq == seq && r.result == 0) {
+            if (r.seq == seq && r.result == 0 && !card_->deaf) {
                 r.result = -ECANCELED;
                 r.card_status = SPANKER_CARD_CANCELLED;
                 r.item = 0;
@@ -188,6 +208,14 @@ public:
     }
 
 private:
+    // With the lock held.
+    spanker_error_kind lost() const
+    {
+        return card_->lost                        ? card_->lost
+               : card_->generation != generation_ ? SPANKER_ERR_CARD_RESET
+                                                  : SPANKER_ERR_NONE;
+    }
+
     struct tensor {
         fake_memory memory;
         bool own;
@@ -218,7 +246,7 @@ private:
     }
 
     const std::shared_ptr<fake_card> card_;
-    const std::uint32_t depth_;
+    const std::uint32_t depth_, generation_;
     const unique_fd bell_;
     std::map<std::uint32_t, tensor> tensors_;
     std::map<std::uint32_t, std::byte*> buffers_;
@@ -264,23 +292,23 @@ public:
     }
     result<spanker_get_info> info(std::uint32_t card) override
     {
-        return spanker_get_info{.out_number = card,
-                                .out_state = SPANKER_CARD_READY,
-                                .out_features =
-                                    SPK_FEATURE_CUT_THROUGH | SPK_FEATURE_GANG | SPK_FEATURE_EXACT,
-                                .out_queues = 16,
-                                .out_queue_depth = depth_,
-                                .out_ports = 2,
-                                .out_lanes = 4,
-                                .out_channels = 8,
-                                .out_rx_buffer_bytes = 16384,
-                                .out_hop_ns = 1000,
-                                .out_issue_ns = 500,
-                                .out_memory_bytes = cards_.at(card)->memory_bytes,
-                                .out_ddr_bytes_per_s = 2'000'000'000,
-                                .out_link_bytes_per_s = 500'000'000,
-                                .out_host_bytes_per_s = 400'000'000,
-                                .out_macs_per_s = 16'000'000'000};
+        return spanker_get_info{
+            .out_number = card,
+            .out_state = cards_.at(card)->lost ? SPANKER_CARD_GONE : SPANKER_CARD_READY,
+            .out_features = SPK_FEATURE_CUT_THROUGH | SPK_FEATURE_GANG | SPK_FEATURE_EXACT,
+            .out_queues = 16,
+            .out_queue_depth = depth_,
+            .out_ports = 2,
+            .out_lanes = 4,
+            .out_channels = 8,
+            .out_rx_buffer_bytes = 16384,
+            .out_hop_ns = 1000,
+            .out_issue_ns = 500,
+            .out_memory_bytes = cards_.at(card)->memory_bytes,
+            .out_ddr_bytes_per_s = 2'000'000'000,
+            .out_link_bytes_per_s = 500'000'000,
+            .out_host_bytes_per_s = 400'000'000,
+            .out_macs_per_s = 16'000'000'000};
     }
     result<std::vector<port_info>> ports(std::uint32_t) override
     {

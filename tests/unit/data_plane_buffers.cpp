@@ -172,6 +172,8 @@ std::uintptr_t other_mapping(const client_memory& m)
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         unsigned long begin = 0, inode = 0;
+        if (line.find("memfd:operand") == std::string::npos)
+            continue;  // inodes of other devices
         if (std::sscanf(line.c_str(), "%lx-%*x %*s %*x %*s %lu", &begin, &inode) == 2 &&
             inode == wanted.st_ino && begin != reinterpret_cast<std::uintptr_t>(m.data))
             return begin;

@@ -82,6 +82,50 @@ TEST(data_cards, memory_from_before_a_reset_is_stale_for_good)
     EXPECT_TRUE(b.rig.drop_tensor(b.session.id, *old));
 }
 
+TEST(data_cards, a_reset_that_nobody_told_is_found_when_the_card_says_ready)
+{
+    bed b;
+    const auto old = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    ASSERT_TRUE(old);
+    b.cards.card(1).reset();
+    b.rig.data->card_changed(1, SPANKER_CARD_READY);
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    EXPECT_EQ(b.rig.submit(b.session.id, {write_tensor(*old, *buffer, 4096)})[0].cqe.res, -ESTALE);
+    const auto fresh = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    ASSERT_TRUE(fresh) << fresh.error().message;
+    EXPECT_EQ(b.rig.submit(b.session.id, {write_tensor(*fresh, *buffer, 4096)})[0].cqe.res, 0);
+}
+
+TEST(data_cards, a_reset_without_any_event_costs_one_call)
+{
+    bed b;
+    b.rig.settle(b.session.id);  // the cards are open
+    b.cards.card(1).reset();
+    EXPECT_EQ(b.rig.add_tensor(b.session.id, {.shape = {1024}}).error().kind,
+              SPANKER_ERR_CARD_RESET);
+    EXPECT_TRUE(b.rig.add_tensor(b.session.id, {.shape = {1024}}));
+    b.cards.card(0).reset();
+    EXPECT_EQ(b.rig.submit(b.session.id, {nop(1)})[0].cqe.res, -ESTALE);
+    EXPECT_EQ(b.rig.submit(b.session.id, {nop(1)})[0].cqe.res, 0);
+}
+
+TEST(data_cards, a_buffer_that_a_reset_card_refuses_costs_one_call)
+{
+    bed b;
+    client_memory m(4096);
+    const auto tensor = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    b.rig.data->card_changed(2, SPANKER_CARD_RESETTING);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);  // not on card 2
+    b.rig.data->card_changed(2, SPANKER_CARD_READY);
+    const auto fresh = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    b.cards.card(2).reset();
+    EXPECT_EQ(b.rig.submit(b.session.id, {write_tensor(*fresh, *buffer, 4096)})[0].cqe.res,
+              -ESTALE);
+    EXPECT_TRUE(b.rig.add_tensor(b.session.id, {.shape = {1024}}));
+    EXPECT_TRUE(b.rig.drop_tensor(b.session.id, *tensor));
+}
+
 TEST(data_cards, memory_of_a_card_that_is_gone_is_lost)
 {
     bed b;
@@ -143,6 +187,65 @@ TEST(data_cards, tensors_of_different_cards_cannot_meet_in_a_run)
     EXPECT_EQ(r[0].cqe.res, -ECANCELED);
     EXPECT_EQ(r[1].cqe.res, -EINVAL);
     EXPECT_NE(r[1].message.find("other cards"), std::string::npos) << r[1].message;
+}
+
+// What is read from memory by one handle and then written by another stands in two segments: the
+// second waits until all cards have done the first, and nothing of it is on any card yet.
+struct two_segments : bed {
+    two_segments()
+    {
+        const auto buffer = rig.add_buffer(session.id, memory);
+        const auto alias = rig.add_buffer(session.id, memory);
+        const auto tensor =
+            rig.add_tensor(session.id, {.layout = SPANKER_LAYOUT_ROW_SHARD, .shape = {3 * 1024}});
+        spanker_sqe in = write_tensor(*tensor, *buffer, memory.bytes), out = in;
+        in.flags = SPANKER_SQE_LINKED;
+        out.opcode = SPANKER_SOP_READ_TENSOR;
+        out.user_data = 2;
+        out.transfer.buffer = static_cast<std::uint32_t>(*alias);  // the same memory
+        entries = {in, out};
+    }
+    client_memory memory{3 * 4096};
+    std::vector<spanker_sqe> entries;
+};
+
+TEST(data_cards, one_that_goes_between_two_segments_ends_the_request)
+{
+    two_segments b;
+    for (unsigned c = 0; c < 3; c++)
+        b.cards.card(c).hold = true;
+    b.rings.push({b.entries[0], b.entries[1]});
+    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_DMA_IN) == 1; }));
+    b.cards.release(2);  // card 2 has done its part; card 0 has not
+    b.rig.settle(b.session.id);
+    ASSERT_EQ(b.cards.card(2).count(SPK_OP_DMA_OUT), 0u);
+    b.rig.data->card_changed(2, SPANKER_CARD_RESETTING);
+    b.rig.data->card_changed(2, SPANKER_CARD_READY);
+    b.rig.settle(b.session.id);
+    b.cards.release(0);
+    b.cards.release(1);
+    for (int i = 0; i < 2; i++) {
+        const auto cqe = b.rig.next(b.rings);
+        ASSERT_TRUE(cqe);
+        EXPECT_TRUE(cqe->res == -ESTALE || cqe->res == -ECANCELED) << cqe->res;
+    }
+    EXPECT_EQ(b.cards.card(2).count(SPK_OP_DMA_OUT), 0u);
+}
+
+TEST(data_cards, a_later_segment_that_is_refused_ends_the_request)
+{
+    two_segments b;
+    {
+        std::lock_guard held(b.cards.card(0).lock);
+        b.cards.card(0).refuse = SPANKER_ERR_DENIED;
+        b.cards.card(0).refuse_opcode = SPK_OP_DMA_OUT;
+    }
+    b.rings.push({b.entries[0], b.entries[1]});
+    for (int i = 0; i < 2; i++) {
+        const auto cqe = b.rig.next(b.rings);
+        ASSERT_TRUE(cqe);
+        EXPECT_NE(cqe->res, 0);
+    }
 }
 
 }  // namespace

@@ -206,6 +206,45 @@ TEST(data_requests, a_run_without_end_is_refused_once)
     EXPECT_EQ(good, 1u);
 }
 
+// Pushes as the ring takes them.
+void push_all(bed& b, const std::vector<spanker_sqe>& entries)
+{
+    for (const spanker_sqe& e : entries) {
+        const auto tail = b.rings.header->sq.tail;
+        ASSERT_TRUE(b.rig.until([&] {
+            return tail - __atomic_load_n(&b.rings.header->sq.head, __ATOMIC_ACQUIRE) < 16;
+        }));
+        b.rings.push({e});
+    }
+}
+
+std::vector<spanker_sqe> linked_run(std::uint64_t first, std::uint64_t length)
+{
+    std::vector<spanker_sqe> run;
+    for (std::uint64_t i = 0; i < length; i++)
+        run.push_back(nop(first + i, i + 1 < length ? SPANKER_SQE_LINKED : 0));
+    return run;
+}
+
+TEST(data_requests, a_long_run_behind_one_that_waits_is_refused_whole)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    push_all(b, {nop(1), nop(2, SPANKER_SQE_BARRIER)});
+    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
+    push_all(b, linked_run(100, 25));
+    push_all(b, {nop(200)});
+    b.rig.settle(b.session.id);
+    EXPECT_EQ(b.cards.card(0).count(SPK_OP_NOP), 1u);
+    b.cards.release(0);
+    for (const spanker_cqe& cqe : b.take(28))
+        EXPECT_EQ(cqe.res, cqe.user_data == 100                         ? -EINVAL
+                           : cqe.user_data > 100 && cqe.user_data < 200 ? -ECANCELED
+                                                                        : 0)
+            << cqe.user_data;
+    EXPECT_EQ(b.cards.card(0).count(SPK_OP_NOP), 3u);
+}
+
 TEST(data_requests, a_barrier_waits_for_all_before_it)
 {
     bed b;
@@ -230,6 +269,47 @@ TEST(data_requests, cancel_ends_what_flies_and_what_waits)
                            : cqe.user_data >= 100 ? 0
                                                   : -ECANCELED)
             << cqe.user_data;
+}
+
+TEST(data_requests, cancels_use_up_the_room_for_completions)
+{
+    bed b;
+    for (std::uint64_t i = 0; i < 31; i++)
+        push_all(b, {nop(i)});
+    ASSERT_TRUE(b.rig.until(
+        [&] { return __atomic_load_n(&b.rings.header->cq.tail, __ATOMIC_ACQUIRE) == 31; }));
+    for (std::uint64_t i = 0; i < 8; i++)
+        push_all(b, {cancel(100 + i, 77)});
+    b.rig.settle(b.session.id);
+    EXPECT_EQ(__atomic_load_n(&b.rings.header->cq.tail, __ATOMIC_ACQUIRE), 32u);
+    std::uint64_t sum = 0;
+    for (const spanker_cqe& cqe : b.take(39))
+        sum += cqe.user_data;
+    EXPECT_EQ(sum, 30u * 31 / 2 + 8 * 100 + 28);
+    EXPECT_TRUE(b.rig.closed.empty());
+}
+
+TEST(data_requests, a_cancelled_entry_does_not_wait_for_those_before_it)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    b.rings.push({nop(1), nop(2, SPANKER_SQE_BARRIER), nop(3), nop(4)});
+    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
+    b.rings.push({cancel(100, 3)});
+    for (const spanker_cqe& cqe : b.take(2))
+        EXPECT_EQ(cqe.res, cqe.user_data == 3 ? -ECANCELED : 0) << cqe.user_data;
+    b.cards.release(0);
+    EXPECT_EQ(b.take(3)[2].user_data, 4u);
+}
+
+TEST(data_requests, a_late_entry_does_not_wait_for_those_before_it)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    spanker_sqe late = nop(3);
+    late.deadline_ns = monotonic_ns() + 10'000'000;
+    b.rings.push({nop(1), nop(2, SPANKER_SQE_BARRIER), late});
+    EXPECT_EQ(b.take(1)[0].res, -ETIMEDOUT);
 }
 
 TEST(data_requests, a_linked_cancel_is_refused)
@@ -354,6 +434,62 @@ TEST(data_submit, a_list_cannot_end_linked)
 {
     bed b;
     EXPECT_EQ(raw_submit(b, {nop(1, SPANKER_SQE_LINKED)}).error().kind, SPANKER_ERR_INVALID);
+}
+
+TEST(data_submit, a_run_may_have_64_entries_and_no_more)
+{
+    bed b;
+    EXPECT_EQ(raw_submit(b, linked_run(1, 65)).error().kind, SPANKER_ERR_INVALID);
+    EXPECT_EQ(raw_submit(b, linked_run(1, 64))->at(63).cqe.res, 0);
+    auto hidden = linked_run(10, 72);
+    hidden.insert(hidden.begin(), nop(1));
+    EXPECT_EQ(raw_submit(b, hidden).error().kind, SPANKER_ERR_INVALID);
+    EXPECT_EQ(b.cards.card(0).count(SPK_OP_NOP), 64u);
+}
+
+// Nothing else wakes the loop: the card is held and no entry comes.
+TEST(data_submit, a_deadline_that_passes_while_it_waits_is_told)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    b.rings.push({nop(1)});
+    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
+    spanker_sqe late = nop(2, SPANKER_SQE_BARRIER);
+    late.deadline_ns = monotonic_ns() + 20'000'000;
+    const auto results = b.rig.submit(b.session.id, {late});
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].cqe.res, -ETIMEDOUT);
+}
+
+// The barrier's end lets the last one start.
+TEST(data_submit, what_stood_behind_a_late_entry_starts)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    spanker_sqe late = nop(2, SPANKER_SQE_BARRIER);
+    late.deadline_ns = monotonic_ns() + 20'000'000;
+    b.rings.push({nop(1), late, nop(3)});
+    EXPECT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 2; }));
+}
+
+TEST(data_submit, two_handles_of_one_memory_overlap_like_one)
+{
+    bed b;
+    client_memory m(4 * 4096);
+    const auto whole = b.rig.add_buffer(b.session.id, m);
+    const auto last =
+        b.rig.add_buffer(b.session.id, m.share(), {.offset = 8192, .bytes = 8192, .access = 3});
+    spanker_sqe e = {.opcode = SPANKER_SOP_ALL_REDUCE};
+    e.collective.src_kind = e.collective.dst_kind = SPANKER_KIND_BUFFER;
+    e.collective.src_handle = static_cast<std::uint32_t>(*whole);
+    e.collective.dst_handle = static_cast<std::uint32_t>(*last);
+    e.collective.count = 1024;
+    const auto apart = b.rig.submit(b.session.id, {e});
+    EXPECT_EQ(apart[0].message.find("overlap"), std::string::npos) << apart[0].message;
+    e.collective.src_offset = 4;
+    const auto meet = b.rig.submit(b.session.id, {e});
+    EXPECT_EQ(meet[0].cqe.res, -EINVAL);
+    EXPECT_NE(meet[0].message.find("overlap"), std::string::npos) << meet[0].message;
 }
 
 TEST(data_submit, too_many_entries_are_refused_whole)

@@ -228,7 +228,7 @@ TEST(data_sessions, stop_calls_every_reply)
     });
     ASSERT_TRUE(rig.until([&] { return cards.card(0).count(SPK_OP_NOP) == 1; }));
     rig.data->alloc_tensor(s->id, {.shape = {4}}, [&](auto) { replies++; });
-    rig.data->stop();
+    EXPECT_TRUE(rig.data->stop(patience_ms));
     rig.data->alloc_tensor(s->id, {.shape = {4}}, [&](auto r) {
         EXPECT_EQ(r.error().kind, SPANKER_ERR_DRAINING);
         replies++;
@@ -252,6 +252,23 @@ TEST(data_sessions, draining_refuses_new_work_and_lets_go_of_the_old)
     EXPECT_TRUE(rig.drop_tensor(s->id, *t));
     rig.data->drain(false);
     rings.push({nop(2)});
+    EXPECT_EQ(rig.next(rings)->res, 0);
+}
+
+TEST(data_sessions, draining_does_not_wait_for_the_end_of_a_run)
+{
+    fake_backend cards(1);
+    plane_rig rig(cards);
+    const auto s = rig.open();
+    client_rings rings(*s);
+    rings.push({nop(1, SPANKER_SQE_LINKED), nop(2, SPANKER_SQE_LINKED)});
+    rig.settle(s->id);
+    rig.data->drain(true);
+    EXPECT_EQ(rig.next(rings)->res, -ESHUTDOWN);
+    EXPECT_EQ(rig.next(rings)->res, -ECANCELED);
+    rig.data->drain(false);
+    rings.push({nop(3), nop(4)});  // 3 is the late end of the run
+    EXPECT_EQ(rig.next(rings)->res, -ECANCELED);
     EXPECT_EQ(rig.next(rings)->res, 0);
 }
 

@@ -231,6 +231,74 @@ TEST(data_weights, a_session_that_ends_cancels_its_loads)
     EXPECT_EQ(got->error().kind, SPANKER_ERR_CANCELLED);
 }
 
+TEST(data_weights, what_no_card_can_hold_is_refused_before_it_is_read)
+{
+    bed b;
+    constexpr std::uint64_t rows = 1ull << 24;
+    const auto huge = b.rig.load(
+        b.session.id, make_memfd(rows * 16 * 144, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
+        {.n_out = rows, .k = 16 * 256, .how = collective::sharding::rows});
+    ASSERT_FALSE(huge);
+    EXPECT_EQ(huge.error().kind, SPANKER_ERR_NO_MEMORY);
+    EXPECT_NE(huge.error().message.find("card 0"), std::string::npos) << huge.error().message;
+}
+
+TEST(data_weights, a_load_that_stands_still_holds_up_its_owner_alone)
+{
+    bed b;
+    b.cards.card(0).hold = true;
+    const auto slow = b.rig.open(1001, {0}), other = b.rig.open(1002, {1});
+    std::optional<result<weights_info>> late;
+    const weights_options how = {.n_out = n_out, .k = k};
+    b.rig.data->load_weights(slow->id, weights_file(0), how, {},
+                             [&](result<weights_info> r) { late = std::move(r); });
+    EXPECT_TRUE(b.rig.load(other->id, weights_file(1), how));
+    EXPECT_FALSE(late);
+    b.cards.release(0);
+    EXPECT_TRUE(b.rig.until([&] { return late.has_value(); }));
+    EXPECT_TRUE(*late);
+}
+
+TEST(data_weights, loads_of_a_user_take_turns_and_a_waiting_one_can_be_cancelled)
+{
+    bed b;
+    b.cards.card(0).hold = b.cards.card(1).hold = true;
+    std::optional<result<weights_info>> first, second;
+    const weights_options how = {.n_out = n_out, .k = k};
+    b.rig.data->load_weights(b.session.id, weights_file(0), how, {},
+                             [&](result<weights_info> r) { first = std::move(r); });
+    const load_id waits =
+        b.rig.data->load_weights(b.session.id, weights_file(1), how, {},
+                                 [&](result<weights_info> r) { second = std::move(r); });
+    b.rig.data->cancel_load(waits);
+    ASSERT_TRUE(b.rig.until([&] { return second.has_value(); }));
+    EXPECT_EQ(second->error().kind, SPANKER_ERR_CANCELLED);
+    EXPECT_FALSE(first);
+    b.cards.release(0);
+    b.cards.release(1);
+    ASSERT_TRUE(b.rig.until([&] { return first.has_value(); }));
+    EXPECT_TRUE(*first);
+}
+
+TEST(data_weights, a_load_that_never_ends_holds_neither_its_session_nor_the_stop_of_the_daemon)
+{
+    bed b;
+    for (unsigned c = 0; c < 2; c++)
+        b.cards.card(c).hold = b.cards.card(c).deaf = true;
+    std::optional<result<weights_info>> got;
+    b.rig.data->load_weights(b.session.id, weights_file(0), {.n_out = n_out, .k = k}, {},
+                             [&](result<weights_info> r) { got = std::move(r); });
+    ASSERT_TRUE(b.rig.until([&] { return b.uploads() != 0; }));
+    b.rig.close(b.session.id);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->error().kind, SPANKER_ERR_CANCELLED);
+    EXPECT_FALSE(b.rig.data->stop(20));
+    b.cards.release(0);
+    b.cards.release(1);
+    EXPECT_TRUE(b.rig.data->stop(patience_ms));
+    EXPECT_EQ(b.used(), 0u);
+}
+
 TEST(data_weights, a_file_that_shrinks_is_an_error_by_name)
 {
     bed b;

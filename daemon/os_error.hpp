@@ -10,7 +10,7 @@
 
 #include "daemon/error.hpp"
 
-namespace spanker::daemon::data {
+namespace spanker::daemon {
 
 inline tl::unexpected<error> fail_os(int err, std::string what)
 {
@@ -20,4 +20,4 @@ inline tl::unexpected<error> fail_os(int err, std::string what)
     return fail(kind, std::move(what) + ": " + std::strerror(err));
 }
 
-}  // namespace spanker::daemon::data
+}  // namespace spanker::daemon
