@@ -31,7 +31,7 @@ spanker_error own_error(int r, const std::string& what)
     case ETIMEDOUT: {
         spanker_error error = make_error(SPANKER_KIND_TIMEOUT,
                                          fmt::format("{}: spankerd did not answer in time", what));
-        std::strcpy(error.name, no_reply);
+        *fmt::format_to_n(error.name, sizeof error.name - 1, "{}", no_reply).out = '\0';
         return error;
     }
     case ECONNRESET:
@@ -183,9 +183,9 @@ int for_each_option(sd_bus_message* m,
             return taken;
         if (taken == 0 && (r = sd_bus_message_skip(m, type)) < 0)
             return r;
-        if ((r = sd_bus_message_exit_container(m)) < 0 ||
-            (r = sd_bus_message_exit_container(m)) < 0)
-            return r;
+        for (int level = 0; level < 2; ++level)  // the variant, then the entry
+            if ((r = sd_bus_message_exit_container(m)) < 0)
+                return r;
     }
     return r < 0 ? r : sd_bus_message_exit_container(m);
 }

@@ -59,6 +59,7 @@ int fail_system(const std::string& what)
 std::vector<char*> words(const std::vector<std::string>& strings)
 {
     std::vector<char*> out;
+    out.reserve(strings.size() + 1);
     for (const auto& word : strings)
         out.push_back(const_cast<char*>(word.c_str()));
     out.push_back(nullptr);
