@@ -365,6 +365,7 @@ typedef struct spanker_weights_options {
 	spanker_sharding sharding;
 	spanker_progress_fn *progress; /* called from the loading thread */
 	void *progress_data;
+	uint64_t timeout_ns; /* for the whole load; 0: as long as it takes */
 } spanker_weights_options;
 
 /*

@@ -220,20 +220,24 @@ public:
         return detail::made<tensor>(r, get(), raw);
     }
     result<weights> load(std::span<const std::byte> blocks, std::uint64_t n_out, std::uint64_t k,
-                         spanker_sharding sharding = SPANKER_SHARD_AUTO)
+                         spanker_sharding sharding = SPANKER_SHARD_AUTO,
+                         std::uint64_t timeout_ns = 0)
     {
         spanker_weights* raw = nullptr;
-        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr};
+        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr,
+                                                 timeout_ns};
         const int r =
             spanker_weights_load(get(), blocks.data(), blocks.size(), n_out, k, &options, &raw);
         return detail::made<weights>(r, get(), raw);
     }
     // From a file or memfd at `offset` on.
     result<weights> load_file(int fd, std::uint64_t offset, std::uint64_t n_out, std::uint64_t k,
-                              spanker_sharding sharding = SPANKER_SHARD_AUTO)
+                              spanker_sharding sharding = SPANKER_SHARD_AUTO,
+                              std::uint64_t timeout_ns = 0)
     {
         spanker_weights* raw = nullptr;
-        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr};
+        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr,
+                                                 timeout_ns};
         const int r = spanker_weights_load_fd(get(), fd, offset, n_out, k, &options, &raw);
         return detail::made<weights>(r, get(), raw);
     }

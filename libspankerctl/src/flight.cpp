@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t spin_extra_ns = 20'000;
 constexpr std::uint64_t spin_max_ns = 1'000'000;
 constexpr std::uint64_t room_poll_ns = 200'000;
+// A clock overflows when it adds the longest of times; the waiter looks again after this one.
+constexpr std::uint64_t longest_wait_ns = 3'600'000'000'000;
 
 void ring_eventfd(const spanker_request& request)
 {
@@ -139,7 +141,8 @@ bool wait_until(spanker_session* s, std::unique_lock<std::mutex>& lock, std::uin
         else if (deadline_ns == UINT64_MAX)
             s->wake.wait(lock);
         else
-            s->wake.wait_for(lock, std::chrono::nanoseconds(deadline_ns - now));
+            s->wake.wait_for(
+                lock, std::chrono::nanoseconds(std::min(deadline_ns - now, longest_wait_ns)));
     }
     if (--s->users == 0 && s->closing)
         s->wake.notify_all();
@@ -215,7 +218,41 @@ bool launch(spanker_session* s, spanker_sqe& entry, spanker_request& request)
     return true;
 }
 
+// Of all sessions: a request's way to its session must not lie in the session, which may be gone.
+std::mutex holds_mutex;
+std::condition_variable hold_ended;
+
+// Under `state`.
+void detach_requests(spanker_session* s)
+{
+    const std::lock_guard lock(holds_mutex);
+    for (spanker_request* r = s->requests; r != nullptr;) {
+        spanker_request* next = r->next;
+        r->session = nullptr;
+        r->at = nullptr;
+        r = next;
+    }
+    s->requests = nullptr;
+}
+
 }  // namespace
+
+session_hold::session_hold(const spanker_request& request)
+{
+    const std::lock_guard lock(holds_mutex);
+    session_ = request.session;
+    if (session_ != nullptr)
+        ++session_->holds;
+}
+
+session_hold::~session_hold()
+{
+    if (session_ == nullptr)
+        return;
+    const std::lock_guard lock(holds_mutex);
+    if (--session_->holds == 0)
+        hold_ended.notify_all();
+}
 
 void session_reset_slots(spanker_session* s)
 {
@@ -310,13 +347,7 @@ void session_end_flights(spanker_session* s)
         std::unique_lock lock(s->state);
         s->closing = true;
         finish_all(s, SPANKER_ERR_CANCELLED);
-        for (spanker_request* r = s->requests; r != nullptr;) {
-            spanker_request* next = r->next;
-            r->session = nullptr;
-            r->at = nullptr;
-            r = next;
-        }
-        s->requests = nullptr;
+        detach_requests(s);
         if (s->ring.is_open())
             s->ring.wake();
         s->wake.notify_all();
@@ -325,6 +356,8 @@ void session_end_flights(spanker_session* s)
     }
     if (watcher.joinable())
         watcher.join();
+    std::unique_lock lock(holds_mutex);
+    hold_ended.wait(lock, [&] { return s->holds == 0; });
 }
 
 }  // namespace spanker::lib

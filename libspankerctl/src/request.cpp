@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint64_t cancel_limit_ns = 5'000'000'000;
 
-bool ended(spanker_request* request)
+bool ended(spanker_session* s, spanker_request* request)
 {
-    return request->session == nullptr || session_wait(request->session, *request, 0);
+    return s == nullptr || session_wait(s, *request, 0);
 }
 
 int wait(spanker_request* request, std::uint64_t timeout_ns, spanker_result* result)
@@ -23,17 +23,18 @@ int wait(spanker_request* request, std::uint64_t timeout_ns, spanker_result* res
     const std::uint64_t deadline = timeout_ns == 0                 ? 0
                                    : timeout_ns > UINT64_MAX - now ? UINT64_MAX
                                                                    : now + timeout_ns;
-    spanker_session* s = request->session;
-    if (s != nullptr && !session_wait(s, *request, deadline))
+    const session_hold held(*request);
+    if (held.get() != nullptr && !session_wait(held.get(), *request, deadline))
         return fail(request, SPANKER_KIND_TIMEOUT, "the request goes on; wait again or cancel it");
     return outcome_of(request, *request, result);
 }
 
 int cancel(spanker_request* request)
 {
-    if (ended(request))
+    const session_hold held(*request);
+    spanker_session* s = held.get();
+    if (ended(s, request))
         return 0;
-    spanker_session* s = request->session;
     submission work;
     work.entry.opcode = SPANKER_SOP_CANCEL;
     work.entry.deadline_ns = monotonic_ns() + cancel_limit_ns;
@@ -41,8 +42,8 @@ int cancel(spanker_request* request)
     work.generation = s->generation.load(std::memory_order_acquire);
     spanker_request order;
     const int r = session_submit(s, work, order, true, false);
-    if (r == -ECONNRESET)
-        return 0;  // it ended with its daemon
+    if (r == -ECONNRESET || r == -ECANCELED)
+        return 0;  // it ended with its daemon or its session
     if (r < 0)
         return fail_as(request, s);
     if (!session_wait(s, order, work.entry.deadline_ns))
@@ -57,8 +58,8 @@ int eventfd_of(spanker_request* request)
     unique_fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!fd)
         return fail(request, make_error_errno(errno, "cannot make an eventfd"));
-    if (request->session != nullptr) {
-        session_set_eventfd(request->session, *request, std::move(fd));
+    if (const session_hold held(*request); held.get() != nullptr) {
+        session_set_eventfd(held.get(), *request, std::move(fd));
     } else {
         const std::uint64_t one = 1;
         static_cast<void>(!::write(fd.get(), &one, sizeof one));
@@ -73,7 +74,10 @@ int spanker_request_poll(spanker_request* request)
 {
     if (request == nullptr)
         return fail_null(nullptr, "request");
-    return guarded(request, [&] { return ended(request) ? 1 : 0; });
+    return guarded(request, [&] {
+        const session_hold held(*request);
+        return ended(held.get(), request) ? 1 : 0;
+    });
 }
 
 int spanker_request_wait(spanker_request* request, std::uint64_t timeout_ns, spanker_result* result)
@@ -102,8 +106,8 @@ void spanker_request_free(spanker_request* request)
     if (request == nullptr)
         return;
     guarded(request, [&] {
-        if (request->session != nullptr)
-            session_abandon(request->session, *request);
+        if (const session_hold held(*request); held.get() != nullptr)
+            session_abandon(held.get(), *request);
         return 0;
     });
     delete request;

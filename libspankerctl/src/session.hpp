@@ -13,7 +13,11 @@
 // the next `generation`. An entry carries the generation its handles were read in; a
 // stale one is refused and never reaches another daemon's handles.
 //
-// Locks: `attaching`, `objects`, `state`, a bus's own mutex, in this order. No lock is held while a caller's
+// A request may be used while another thread closes its session: session_hold finds the session, if it still is, and
+// keeps it until the hold ends.
+//
+// Locks: `attaching`, `objects`, `state`, the mutex of holds, a bus's own
+// mutex, in this order. No lock is held while a caller's
 // function runs. The completion ring belongs to the thread that set `reaping`.
 #pragma once
 
@@ -76,6 +80,8 @@ struct spanker_session {
     bool lost = false;     // the daemon is gone; the next call attaches anew
     bool closing = false;  // nothing starts any more
     std::thread watcher;   // runs once an eventfd was asked for
+
+    std::uint32_t holds = 0;  // session_holds; under the mutex of all sessions
 };
 
 namespace spanker::lib {
@@ -107,13 +113,28 @@ struct submission {
 };
 int session_submit(spanker_session* s, submission work, spanker_request& request, bool block,
                    bool kept);
+// The session of a request that another thread may be closing: null once it is closed, else it stays until the hold
+// goes.
+class session_hold final {
+public:
+    explicit session_hold(const spanker_request& request);
+    ~session_hold();
+    session_hold(const session_hold&) = delete;
+    session_hold& operator=(const session_hold&) = delete;
+
+    spanker_session* get() const { return session_; }
+
+private:
+    spanker_session* session_;
+};
+
 // True when the request has ended; false at the deadline (CLOCK_MONOTONIC; 0: look once).
 // request.session is null afterwards if the session was closed meanwhile.
 bool session_wait(spanker_session* s, spanker_request& request, std::uint64_t deadline_ns);
 // The request object goes away although it may be in flight.
 void session_abandon(spanker_session* s, spanker_request& request);
 void session_set_eventfd(spanker_session* s, spanker_request& request, unique_fd fd);
-// Ends everything in flight with -ECANCELED and waits until no thread waits in here.
+// Ends everything in flight with -ECANCELED and waits until no thread waits in here or holds the session.
 void session_end_flights(spanker_session* s);
 
 // ---- outcome.cpp ----

@@ -20,6 +20,7 @@ struct spanker_weights {
     spanker_sharding sharding = SPANKER_SHARD_AUTO;
     spanker_progress_fn* progress = nullptr;
     void* progress_data = nullptr;
+    std::uint64_t timeout_ns = 0;  // of a whole load; 0: none
 };
 
 namespace spanker::lib {

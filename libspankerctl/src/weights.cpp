@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr const char* shardings[] = {"auto", "rows", "k", "whole"};
 constexpr std::uint64_t poll_ns = 250'000'000;
+constexpr std::uint64_t cancel_limit_ns = 2'000'000'000;
 
 int check_dims(spanker_session* s, std::uint64_t n_out, std::uint64_t k, std::uint64_t& bytes)
 {
@@ -52,11 +54,36 @@ void report_progress(const spanker_weights& w, bus& link, const std::string& job
     });
 }
 
-int read_job_result(spanker_session* s, sd_bus_message* m, std::uint64_t& handle)
+// Why a job did not end well, as the job says it.
+int fail_as_job(spanker_session* s, bus& link, const std::string& job, const std::string& state)
 {
-    const char* state = nullptr;
-    if (sd_bus_message_read(m, "s", &state) < 0)
+    message_ptr reply;
+    const int r = link.call_raw(
+        s, job, "org.freedesktop.DBus.Properties", "Get",
+        [](sd_bus_message* m) {
+            return sd_bus_message_append(m, "ss", interface_name("Job").c_str(), "Error");
+        },
+        reply);
+    if (r < 0)
+        return r;
+    const char *name = nullptr, *text = nullptr;
+    if (sd_bus_message_enter_container(reply.get(), 'v', "(ss)") < 0 ||
+        sd_bus_message_read(reply.get(), "(ss)", &name, &text) < 0)
+        return malformed(s, "Job.Error");
+    const spanker_kind kind = *name != '\0' ? kind_of_name(name) : SPANKER_KIND_REMOTE;
+    return fail(s, kind, *text != '\0' ? std::string(text) : fmt::format("the load is {}", state));
+}
+
+int read_job_result(spanker_session* s, bus& link, const std::string& job, message_ptr reply,
+                    std::uint64_t& handle)
+{
+    sd_bus_message* m = reply.get();
+    const char* word = nullptr;
+    if (sd_bus_message_read(m, "s", &word) < 0)
         return malformed(s, "Job.Wait");
+    const std::string state = word;
+    if (state != "done")
+        return fail_as_job(s, link, job, state);
     const int r = for_each_option(m, [&](const char* key, const char*) {
         if (std::string_view(key) != "weights")
             return 0;
@@ -66,19 +93,53 @@ int read_job_result(spanker_session* s, sd_bus_message* m, std::uint64_t& handle
     return r < 0 ? malformed(s, "Job.Wait") : 0;
 }
 
+// One turn of waiting: 0 done; -ETIMEDOUT with `running` set while the job goes on.
+int wait_once(spanker_session* s, bus& link, const std::string& job, std::uint64_t limit_ns,
+              std::uint64_t& handle, bool& running)
+{
+    const std::uint64_t limit_us = std::max<std::uint64_t>(limit_ns / 1000, 1);
+    message_ptr reply;
+    const int r = link.call(
+        s, job, "Job", "Wait",
+        [&](sd_bus_message* m) { return sd_bus_message_append(m, "t", limit_us); }, reply);
+    if (r == 0)
+        return read_job_result(s, link, job, std::move(reply), handle);
+    const spanker_error* error = spanker_last_error(s);
+    running = error->kind == SPANKER_KIND_TIMEOUT && std::strcmp(error->name, no_reply) != 0;
+    return r;
+}
+
+// The job goes with the wait for it, so that nothing runs on that nobody can name. It may be faster than we are: what it
+// brought is taken then.
+int give_up(spanker_session* s, bus& link, const std::string& job, const spanker_error& why,
+            std::uint64_t& handle)
+{
+    message_ptr reply;
+    bool running = false;
+    if (link.call(s, job, "Job", "Cancel", {}, reply, cancel_limit_ns) == 0 &&
+        wait_once(s, link, job, cancel_limit_ns, handle, running) == 0)
+        return 0;
+    return fail(s, why);
+}
+
 int wait_for_job(spanker_session* s, const spanker_weights& w, bus& link, const std::string& job,
-                 std::uint64_t& handle)
+                 std::uint64_t deadline_ns, std::uint64_t& handle)
 {
     for (;;) {
-        message_ptr reply;
-        const int r = link.call(
-            s, job, "Job", "Wait",
-            [](sd_bus_message* m) { return sd_bus_message_append(m, "t", poll_ns / 1000); }, reply);
+        const std::uint64_t now = monotonic_ns();
+        if (now >= deadline_ns)
+            return give_up(
+                s, link, job,
+                make_error(SPANKER_KIND_TIMEOUT,
+                           "the weights were not loaded in time; allow more with timeout_ns"),
+                handle);
+        bool running = false;
+        const int r =
+            wait_once(s, link, job, std::min(poll_ns, deadline_ns - now), handle, running);
         if (r == 0)
-            return read_job_result(s, reply.get(), handle);
-        const spanker_error* error = spanker_last_error(s);
-        if (error->kind != SPANKER_KIND_TIMEOUT || std::strcmp(error->name, no_reply) == 0)
-            return r;
+            return 0;
+        if (!running)
+            return give_up(s, link, job, spanker_error(*spanker_last_error(s)), handle);
         report_progress(w, link, job);
     }
 }
@@ -119,11 +180,14 @@ int start_loading(const spanker_weights& w, int fd, std::uint64_t offset, loadin
 int load(spanker_weights& w, int fd, std::uint64_t offset)
 {
     spanker_session* s = w.session;
+    const std::uint64_t now = monotonic_ns();
+    const std::uint64_t deadline_ns =
+        w.timeout_ns == 0 || w.timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + w.timeout_ns;
     loading l;
     if (const int r = start_loading(w, fd, offset, l); r < 0)
         return r;
     if (l.job != "/") {
-        if (const int r = wait_for_job(s, w, *l.link, l.job, l.handle); r < 0)
+        if (const int r = wait_for_job(s, w, *l.link, l.job, deadline_ns, l.handle); r < 0)
             return r;
     }
     if (const int r = to_handle(s, l.handle, "LoadWeights", w.handle); r < 0)
@@ -187,7 +251,8 @@ int load_fd(spanker_session* session, int fd, std::uint64_t offset, std::uint64_
                 .k = k,
                 .sharding = known.sharding,
                 .progress = known.progress,
-                .progress_data = known.progress_data};
+                .progress_data = known.progress_data,
+                .timeout_ns = known.timeout_ns};
     if (const int r = load(*weights, fd, offset); r < 0)
         return r;
     *out = weights.release();

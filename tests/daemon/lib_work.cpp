@@ -71,6 +71,52 @@ TEST_F(lib_work, matmul_of_buffers_under_every_sharding)
     }
 }
 
+// More than 64 MiB: the daemon loads it as a job.
+constexpr std::uint64_t big_rows = 32768, big_k = 4096, big_bytes = big_rows * big_k / 256 * 144;
+
+int empty_memfd(std::uint64_t bytes)
+{
+    const int fd = memfd_create("weights", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
+    return fd;
+}
+
+TEST_F(lib_work, a_long_load_tells_its_progress_to_the_end)
+{
+    double last = -1;
+    const spanker_weights_options options = {
+        sizeof options, SPANKER_SHARD_AUTO,
+        [](void* data, double fraction) { *static_cast<double*>(data) = fraction; }, &last, 0};
+    const int fd = empty_memfd(big_bytes);
+    spanker_weights* w = nullptr;
+    EXPECT_EQ(spanker_weights_load_fd(session_.get(), fd, 0, big_rows, big_k, &options, &w), 0)
+        << spanker_last_error(session_.get())->message;
+    EXPECT_EQ(last, 1.0);
+    spanker_weights_free(w);
+    close(fd);
+}
+
+TEST_F(lib_work, a_long_load_that_fails_says_what_the_daemon_said)
+{
+    const int fd = empty_memfd(big_bytes / 2);
+    auto w = session_.load_file(fd, 0, big_rows, big_k);
+    ASSERT_FALSE(w);
+    EXPECT_NE(w.error().kind, SPANKER_KIND_REMOTE) << w.error().message;
+    EXPECT_NE(w.error().kind, SPANKER_KIND_OK);
+    close(fd);
+}
+
+TEST_F(lib_work, a_long_load_ends_at_its_time_out_and_leaves_nothing_on_the_cards)
+{
+    const int fd = empty_memfd(big_bytes);
+    auto w = session_.load_file(fd, 0, big_rows, big_k, SPANKER_SHARD_AUTO, 1);
+    ASSERT_FALSE(w);
+    EXPECT_EQ(w.error().kind, SPANKER_KIND_TIMEOUT) << w.error().message;
+    auto again = session_.load_file(fd, 0, big_rows, big_k);
+    EXPECT_TRUE(again) << again.error().message;
+    close(fd);
+}
+
 TEST_F(lib_work, matmul_exact_does_not_quantise)
 {
     const problem p;

@@ -127,7 +127,7 @@ int run(context& c)
     const auto w = make_weights();
     const auto x = make_x();
     session s = must(c.link().open_session(cards));
-    const weights loaded = must(s.load(w, o.rows, o.cols, to_sharding(o.sharding)));
+    const weights loaded = must(s.load(w, o.rows, o.cols, to_sharding(o.sharding), c.timeout_ns()));
     const buffer bx = must(s.make_buffer(x.size() * sizeof(float), SPANKER_ACCESS_READ));
     const buffer by = must(s.make_buffer(o.tokens * o.rows * sizeof(float), SPANKER_ACCESS_WRITE));
     std::copy(x.begin(), x.end(), bx.as<float>().begin());
