@@ -273,6 +273,9 @@ result<options> read_options(sd_bus_message* m)
         !r)
         return tl::unexpected(r.error());
     while (sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv") > 0) {
+        if (values.size() >= max_options)
+            return fail(SPANKER_ERR_INVALID,
+                        fmt::format("too many keys: {} is the most there may be", max_options));
         const char* key = nullptr;
         if (auto r = check(sd_bus_message_read_basic(m, 's', &key), "reading a key"); !r)
             return tl::unexpected(r.error());

@@ -66,7 +66,9 @@ private:
 std::string bus_error_name(spanker_error_kind kind);
 int set_error(sd_bus_error* to, const error& what);  // negative errno, as vtable callbacks return
 
-// a{sv} <-> options. Reading refuses other value types and keys given twice.
+// a{sv} <-> options. Reading refuses other value types, keys given twice and more than max_options keys: whatever a
+// client sends, reading it is short.
+inline constexpr std::size_t max_options = 64;
 result<options> read_options(sd_bus_message* message);
 int append_options(sd_bus_message* message, const options& values);
 

@@ -73,6 +73,7 @@ void cards::add(std::uint32_t index)
     slot->index = index;
     slot->line = strand::make(pool_);
     handlers_.added(*slot);
+    show(*slot);
     refresh(*slot);
 }
 
@@ -180,10 +181,17 @@ void cards::give_up(card& who, std::uint64_t waited_us)
 
 void cards::publish(const card& who)
 {
-    if (who.probed && topology_.set_card({who.index, who.info.out_serial, who.state},
-                                         who.info.out_link_bytes_per_s, who.ports))
-        handlers_.topology_changed();
+    show(who);
     handlers_.changed(who);
+}
+
+// A card that has not answered is there as well, without a serial.
+void cards::show(const card& who)
+{
+    const std::uint64_t serial = who.probed ? who.info.out_serial : 0;
+    if (topology_.set_card({who.index, serial, who.state}, who.info.out_link_bytes_per_s,
+                           who.ports))
+        handlers_.topology_changed();
 }
 
 }  // namespace spanker::daemon

@@ -73,7 +73,8 @@ public:
     bool training() const;
 
     // Asks a card something on its strand. done runs on the loop, exactly once: with the answer, NO_OBJECT, or
-    // CARD_FAILED when it does not answer in time.
+    // CARD_FAILED when it does not answer in time. While it has not answered another question for that long it is not
+    // asked at all, so that questions do not pile up behind a card that hangs.
     template <typename T>
     void ask(std::uint32_t index, std::function<result<T>(backend&)> question,
              std::function<void(result<T>)> done)
@@ -81,6 +82,8 @@ public:
         card* who = find_mutable(index);
         if (!who)
             return done(tl::unexpected(no_such_card(index)));
+        if (const std::uint64_t busy_us = who->line->busy_ns() / 1000; busy_us > limits_.call_us)
+            return done(tl::unexpected(no_answer(index, busy_us)));
         ask_on<T>(who->line, index, limits_.call_us, std::move(question), std::move(done));
     }
 
@@ -132,6 +135,7 @@ private:
     void give_up(card& who, std::uint64_t waited_us);
     void take_events();
     void publish(const card& who);
+    void show(const card& who);
     static error no_such_card(std::uint32_t index);
     static error no_answer(std::uint32_t index, std::uint64_t waited_us);
 

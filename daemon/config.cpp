@@ -143,11 +143,16 @@ result<config> parse_config(std::string_view text, std::string_view name)
     return parsed;
 }
 
-result<config> read_config(const std::string& path)
+result<config> read_config(const std::string& given)
 {
-    if (path.empty())
+    if (given.empty())
         return config{};
+    const bool optional = given.front() == '-';
+    const std::string path = given.substr(optional);
+    errno = 0;
     std::ifstream file(path);
+    if (!file && optional && errno == ENOENT)
+        return config{};
     std::ostringstream text;
     if (!file || !(text << file.rdbuf()).good())
         if (!file || file.bad() || file.peek() != std::ifstream::traits_type::eof())

@@ -28,7 +28,7 @@ struct config {
 
 // `name` stands in errors: "spankerd.conf:3: ...".
 result<config> parse_config(std::string_view text, std::string_view name);
-// An empty path gives the defaults.
+// An empty path gives the defaults; so does a file that is not there when `-` stands before its path.
 result<config> read_config(const std::string& path);
 
 // "4G", "65536": bytes.

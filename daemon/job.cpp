@@ -18,12 +18,10 @@ const char* name_of(job_state state)
 result<job*> jobs::start(std::string kind, const client& owner, bool hidden,
                          std::function<void()> abort)
 {
-    auto same_uid = [&](const auto& entry) { return entry.second->owner.uid == owner.uid; };
-    if (static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), same_uid)) >= per_uid)
+    if (!make_room(owner.uid))
         return fail(SPANKER_ERR_QUOTA,
-                    fmt::format("user {} has {} jobs already; ended ones are kept "
-                                "for a minute",
-                                owner.uid, per_uid));
+                    fmt::format("user {} has {} jobs running; wait for one or cancel it", owner.uid,
+                                per_uid));
     auto made = std::make_unique<job>();
     made->id = ++last_;
     made->kind = std::move(kind);
@@ -38,6 +36,30 @@ job* jobs::find(job_id id)
 {
     auto found = all_.find(id);
     return found == all_.end() ? nullptr : found->second.get();
+}
+
+bool jobs::runs(job_id id)
+{
+    const job* which = find(id);
+    return which && which->state == job_state::running;
+}
+
+bool jobs::make_room(uid_t uid)
+{
+    std::size_t count = 0;
+    job_id oldest_ended = 0;
+    for (const auto& [id, which] : all_) {
+        if (which->owner.uid != uid)
+            continue;
+        count++;
+        if (!oldest_ended && which->state != job_state::running)
+            oldest_ended = id;
+    }
+    if (count < per_uid)
+        return true;
+    if (oldest_ended)
+        forget(oldest_ended);
+    return oldest_ended != 0;
 }
 
 void jobs::progress(job_id id, double done, std::string stage)
@@ -90,11 +112,14 @@ void jobs::end(job& which, job_state state)
 {
     which.state = state;
     which.abort = nullptr;
-    which.grave = home_.after(keep_us_, [this, id = which.id] {
-        auto node = all_.extract(id);  // lives until this handler has returned
-        handlers_.removed(id);
-    });
+    which.grave = home_.after(keep_us_, [this, id = which.id] { forget(id); });
     handlers_.ended(which);
+}
+
+void jobs::forget(job_id id)
+{
+    auto node = all_.extract(id);  // lives until its own timer's handler has returned
+    handlers_.removed(id);
 }
 
 }  // namespace spanker::daemon

@@ -52,11 +52,12 @@ public:
     jobs(loop& home, std::uint64_t keep) : home_(home), keep_us_(keep) {}
     void listen(handlers watch) { handlers_ = std::move(watch); }
 
-    // QUOTA when the owner's user has `per_uid` jobs, ended ones that are still kept included.
+    // QUOTA when the owner's user has `per_uid` jobs running. Of ended ones that are still kept the oldest goes first.
     static constexpr std::size_t per_uid = 256;
     result<job*> start(std::string kind, const client& owner, bool hidden,
                        std::function<void()> abort);
     job* find(job_id id);
+    bool runs(job_id id);
 
     void progress(job_id id, double done, std::string stage);
     void finish(job_id id, result<options> outcome);
@@ -65,6 +66,8 @@ public:
 
 private:
     void end(job& which, job_state state);
+    void forget(job_id id);
+    bool make_room(uid_t uid);
 
     loop& home_;
     std::uint64_t keep_us_;

@@ -42,6 +42,8 @@ event_source adopt(int made, sd_event_source* source, Handler* handler)
 {
     if (made < 0) {
         delete handler;
+        if (made == -ESTALE)  // the loop has ended: nothing is ever due
+            return {};
         throw std::bad_alloc();
     }
     sd_event_source_set_destroy_callback(source, destroy<Handler>);

@@ -39,19 +39,20 @@ void log_link(const link_state& link)
 
 manager::manager(loop& home, workers& pool, sd_bus* bus, const daemon_options& chosen,
                  config settings)
-    : home_(home), pool_(pool), bus_(bus), chosen_(chosen), settings_(settings), admin_(bus),
-      jobs_(home, settings.job_keep_us), job_objects_(home, bus, jobs_, admin_),
-      fleet_(home, pool, watch_cards(), settings.patience),
+    : home_(home), pool_(pool), bus_(bus), chosen_(chosen), settings_(settings),
+      limits_(settings.limits), admin_(bus), jobs_(home, settings.job_keep_us),
+      job_objects_(home, bus, jobs_, admin_), fleet_(home, pool, watch_cards(), settings.patience),
       sessions_(home, {.opened = [this](session& which) { session_objects_.add(which); },
                        .closed = [this](session_id id) { session_objects_.remove(id); },
                        .released = [this] { look_at_memory(); }}),
-      session_shared_{.bus = bus,
-                      .all = sessions_,
-                      .work = jobs_,
-                      .job_objects = job_objects_,
-                      .memory_changed = [this] { look_at_memory(); },
-                      .link_at = [this](std::uint32_t card,
-                                        std::uint32_t port) { return link_at(card, port); }},
+      session_shared_{
+          .bus = bus,
+          .all = sessions_,
+          .work = jobs_,
+          .job_objects = job_objects_,
+          .memory_changed = [this] { look_at_memory(); },
+          .link_at = [this](std::uint32_t card, std::uint32_t port) { return link_at(card, port); },
+          .most_entries = settings.limits.portable_in_flight},
       session_objects_(session_shared_),
       card_shared_{.home = home,
                    .bus = bus,
@@ -64,7 +65,13 @@ manager::manager(loop& home, workers& pool, sd_bus* bus, const daemon_options& c
       face_(std::make_unique<manager_bus>(home, bus, *this))
 {}
 
-manager::~manager() = default;
+// Without stop() (the bus was lost) the plane still has replies to give, and they need all of this.
+manager::~manager()
+{
+    if (data_)
+        data_->stop(stop_patience_ms);
+    data_.reset();
+}
 
 // ---- cards ----
 
@@ -180,7 +187,7 @@ void manager::take_backend(result<std::unique_ptr<backend>> made)
     }
     backend_ = std::move(*made);
     auto data = plane::start(
-        *backend_, settings_.limits,
+        *backend_, limits_,
         {.on_session_closed = [this](session_id id,
                                      const error& why) { sessions_.closed_by_plane(id, why); },
          .on_warning = [](const std::string& what) { log(log_level::warning, what); }});
@@ -220,6 +227,7 @@ void manager::ready_when_settled()
     tell_status();
     log(log_level::info, "ready: " + status_);
     notify_ready(home_, told_status_ = status_);
+    face_->ready();
 }
 
 void manager::tell_status()
@@ -279,6 +287,7 @@ void manager::stop(const std::string& why)
     log(log_level::notice, why);
     notify_stopping();
     drain(true);
+    face_->drop_held({SPANKER_ERR_DRAINING, "the daemon stops"});
     jobs_.cancel_all("the daemon stops");
     sessions_.close_all("the daemon stops");
     sessions_.use(nullptr);

@@ -44,7 +44,9 @@ public:
     const cards& fleet() const { return fleet_; }
     sessions& all_sessions() { return sessions_; }
     plane* data() const { return data_.get(); }
-    const config& settings() const { return settings_; }
+    // Of sessions: those the data plane was started with, whatever was read since.
+    const plane_limits& limits() const { return limits_; }
+    bool ready() const { return ready_; }
     rights& admin() { return admin_; }
     bool draining() const { return draining_; }
     void drain(bool on);
@@ -68,6 +70,7 @@ private:
     sd_bus* bus_;
     const daemon_options chosen_;
     config settings_;
+    const plane_limits limits_;
     bool draining_ = false, ready_ = false, stopped_ = false, stuck_ = false;
     std::string status_, told_status_;
 

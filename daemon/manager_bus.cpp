@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/manager.hpp"
 #include "daemon/names.hpp"
@@ -15,6 +16,7 @@ namespace spanker::daemon {
 namespace {
 
 constexpr std::uint32_t api_minor = 1;
+constexpr std::size_t most_held = 256;  // OpenSession calls before the cards are found
 
 constexpr const char* features[] = {
     "session.rings1",       "session.portable",     "matmul.q4_k",
@@ -190,19 +192,41 @@ result<void> manager_bus::open_session(sd_bus_message* message)
     auto wanted = parse_session(*values);
     if (!wanted)
         return in_method("OpenSession", wanted.error());
-    if (manager_.draining())
-        return fail(SPANKER_ERR_DRAINING, "the daemon drains: it takes no new sessions");
-    auto made = manager_.all_sessions().open(message, *wanted);
-    if (!made)
-        return tl::unexpected(made.error());
     pending_call call(message);
+    if (manager_.ready())
+        answer_open(call, *wanted);
+    else if (held_.size() < most_held)
+        held_.push_back({call, *wanted});
+    else
+        return fail(SPANKER_ERR_AGAIN, "the cards are still being found; try again");
+    return {};
+}
+
+void manager_bus::ready()
+{
+    for (const held_open& one : std::exchange(held_, {}))
+        answer_open(one.call, one.wanted);
+}
+
+void manager_bus::drop_held(const error& why)
+{
+    for (const held_open& one : std::exchange(held_, {}))
+        one.call.fail(why);
+}
+
+void manager_bus::answer_open(const pending_call& call, const session_options& wanted)
+{
+    if (manager_.draining())
+        return call.fail({SPANKER_ERR_DRAINING, "the daemon drains: it takes no new sessions"});
+    auto made = manager_.all_sessions().open(call.message(), wanted);
+    if (!made)
+        return call.fail(made.error());
     sd_bus_message* reply = call.reply();
     if (reply && sd_bus_message_append(reply, "ohhhh", session_bus::path_of(made->id).c_str(),
                                        made->control.get(), made->fds.rings.get(),
                                        made->fds.sq_eventfd.get(), made->fds.cq_eventfd.get()) >= 0)
-        append_options(reply, describe(*made, manager_.settings().limits));
+        append_options(reply, describe(*made, manager_.limits()));
     call.send(reply);
-    return {};
 }
 
 // What others run is for root and their own user to know.

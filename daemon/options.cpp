@@ -28,7 +28,8 @@ org.popsolutions.Spanker1 on D-Bus.
                             at the speed of hardware
   --bus=system|session|ADDRESS
                             where to serve (default: system)
-  --config=FILE             limits and time-outs, see docs/dbus.md
+  --config=[-]FILE          limits and time-outs, see docs/dbus.md; with -, the
+                            file need not be there
   --version                 print the version
   --help                    print this
 )";

@@ -279,10 +279,14 @@ result<void> session_bus::load_as_job(sd_bus_message* message, unique_fd file,
                                                  : 0;
             work.progress(id, share, now.stage);
         },
-        [&work = shared_.work, id, &shared = shared_](result<weights_info> loaded) {
+        [&work = shared_.work, id, session = session_.id,
+         &shared = shared_](result<weights_info> loaded) {
             shared.memory_changed();
             if (!loaded)
                 return work.finish(id, tl::unexpected(loaded.error()));
+            if (!work.runs(
+                    id))  // cancelled while the answer was on its way: nobody knows the handle
+                return shared.data->unload_weights(session, loaded->handle, [](result<void>) {});
             options outcome = describe_weights(*loaded);
             outcome.insert(outcome.begin(), {"weights", loaded->handle});
             work.finish(id, std::move(outcome));
@@ -308,6 +312,9 @@ result<void> session_bus::submit(sd_bus_message* message)
         return r;
     std::vector<spanker_sqe> entries;
     while (sd_bus_message_at_end(message, false) == 0) {
+        if (entries.size() >= shared_.most_entries)
+            return fail(SPANKER_ERR_QUOTA, fmt::format("Submit: more than {} entries in one call",
+                                                       shared_.most_entries));
         const std::string where = fmt::format("Submit: entry {}", entries.size());
         auto values = read_options(message);
         if (!values)

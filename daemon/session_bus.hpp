@@ -22,6 +22,7 @@ struct session_services {
     std::function<void()> memory_changed;  // of the cards
     // "0.1-1.0" of the link at a port; "" when there is none.
     std::function<std::string(std::uint32_t card, std::uint32_t port)> link_at;
+    std::size_t most_entries = 0;  // of one Submit: what a session may have in flight
     plane* data = nullptr;
 };
 

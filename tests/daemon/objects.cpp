@@ -149,7 +149,9 @@ TEST(objects, the_topology_equals_the_properties_after_every_kind_of_change)
         })) << fault;
         ASSERT_TRUE(eventually([&] {  // the last card has answered
             auto cards = get_topology(one).cards;
-            return cards.size() == one.get_u32(root, "Manager", "CardCount");
+            return cards.size() == one.get_u32(root, "Manager", "CardCount") &&
+                   std::none_of(cards.begin(), cards.end(),
+                                [](const auto& card) { return std::get<2>(card) == "probing"; });
         })) << fault;
         expect_topology_equals_properties(one);
     }

@@ -135,6 +135,23 @@ TEST_F(bus_options, a_key_given_twice_is_refused)
     EXPECT_EQ(values.error().message, "key 'x' is given twice");
 }
 
+TEST_F(bus_options, more_keys_than_any_call_has_are_refused_before_the_rest_is_read)
+{
+    for (const std::size_t count : {max_options, max_options + 1}) {
+        options sent;
+        for (std::size_t i = 0; i < count; i++)
+            sent.push_back({"key" + std::to_string(i), true});
+        auto message = make();
+        ASSERT_GE(append_options(message.get(), sent), 0);
+        rewind(message.get());
+        auto values = read_options(message.get());
+        ASSERT_EQ(values.has_value(), count == max_options);
+        if (!values) {
+            EXPECT_THAT(values.error().message, HasSubstr("too many keys"));
+        }
+    }
+}
+
 TEST_F(bus_options, what_is_written_is_read_again)
 {
     const options sent{{"a", std::uint64_t{1}},

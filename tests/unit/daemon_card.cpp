@@ -109,6 +109,43 @@ TEST_F(card_test, a_question_to_a_card_that_hangs_is_answered_with_an_error_in_t
     EXPECT_EQ(answers, 1);
 }
 
+TEST_F(card_test, questions_do_not_pile_up_behind_a_card_that_hangs)
+{
+    start("cards=2", {.call_us = 30'000});
+    ASSERT_TRUE(run_until([&] { return fleet_->settled(); }));
+    source_->inject(0, "hang");
+    int asked = 0, answers = 0;
+    auto ask = [&] {
+        fleet_->ask<telemetry>(
+            0,
+            [&asked](backend& source) {
+                asked++;
+                return source.read_telemetry(0);
+            },
+            [&](result<telemetry>) { answers++; });
+    };
+    ask();
+    ASSERT_TRUE(run_until([&] { return answers == 1; }));
+    for (int i = 0; i < 100; i++)
+        ask();
+    EXPECT_EQ(answers, 101) << "a question waits for the card";
+    source_->inject(0, "clear_hang");
+    EXPECT_TRUE(pool_.stop(5000));
+    EXPECT_EQ(asked, 1);
+}
+
+TEST_F(card_test, a_card_that_never_answered_is_in_the_topology_without_a_serial)
+{
+    start("cards=2 slow=0", {.probe_us = 50'000});
+    ASSERT_EQ(fleet_->topology()->cards.size(), 2u);
+    EXPECT_EQ(fleet_->topology()->cards[0].state, std::uint32_t{SPANKER_CARD_PROBING});
+    ASSERT_TRUE(run_until([&] { return fleet_->settled(); }));
+    const topology_card& silent = fleet_->topology()->cards.at(0);
+    EXPECT_EQ(silent.state, std::uint32_t{SPANKER_CARD_DEAD});
+    EXPECT_EQ(silent.serial, 0u);
+    EXPECT_NE(fleet_->topology()->cards.at(1).serial, 0u);
+}
+
 TEST_F(card_test, a_question_to_no_card_is_refused)
 {
     start("cards=1");

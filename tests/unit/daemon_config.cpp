@@ -88,6 +88,12 @@ TEST(config, a_file_that_is_not_there_is_named)
     EXPECT_THAT(parsed.error().message, HasSubstr("/nonexistent/spankerd.conf"));
 }
 
+TEST(config, a_file_that_need_not_be_there_gives_the_defaults)
+{
+    EXPECT_TRUE(read_config("-/nonexistent/spankerd.conf"));
+    EXPECT_TRUE(read_config("-/dev/null"));
+}
+
 TEST(config, an_empty_file_on_disk_is_read) { EXPECT_TRUE(read_config("/dev/null")); }
 
 TEST(config, sizes_have_units)

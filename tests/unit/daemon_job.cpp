@@ -98,6 +98,29 @@ TEST_F(job_test, a_user_has_no_more_than_his_quota)
     EXPECT_TRUE(all_.start("reset", {.uid = 1001}, false, {}));
 }
 
+TEST_F(job_test, ended_ones_do_not_count_and_the_oldest_of_them_makes_room)
+{
+    for (std::size_t i = 0; i < jobs::per_uid; i++)
+        start();
+    for (const job_id id : {3, 2})
+        all_.finish(id, options{});
+    EXPECT_TRUE(all_.start("reset", {.uid = 1000}, false, {}));
+    EXPECT_EQ(all_.find(2), nullptr);
+    EXPECT_NE(all_.find(3), nullptr);
+    EXPECT_EQ(removed_, 1);
+    EXPECT_TRUE(all_.start("reset", {.uid = 1000}, false, {}));
+    EXPECT_FALSE(all_.start("reset", {.uid = 1000}, false, {}));
+}
+
+TEST_F(job_test, says_whether_it_runs)
+{
+    job& work = start();
+    EXPECT_TRUE(all_.runs(work.id));
+    all_.cancel(work.id, "enough");
+    EXPECT_FALSE(all_.runs(work.id));
+    EXPECT_FALSE(all_.runs(work.id + 1));
+}
+
 TEST_F(job_test, all_are_cancelled_at_the_end)
 {
     job &one = start(), &two = start();
