@@ -57,8 +57,7 @@ std::uint64_t test_matmul(session& s)
     const reference::shape shape = {64, 512, 3};
     const auto w = q4k_weights(shape.n_out, shape.k, 11);
     const auto x = gaussian(shape.n_tok * shape.k, 13);
-    const weights loaded =
-        must(s.load(w, shape.n_out, shape.k, SPANKER_SHARD_WHOLE, c.timeout_ns()));
+    const weights loaded = must(s.load(w, shape.n_out, shape.k, SPANKER_SHARD_WHOLE));
     const buffer bx = must(s.make_buffer(x.size() * sizeof(float), SPANKER_ACCESS_READ));
     const buffer by =
         must(s.make_buffer(shape.n_tok * shape.n_out * sizeof(float), SPANKER_ACCESS_WRITE));
