@@ -9,6 +9,8 @@ foreach(area IN ITEMS classic look restart work)
         LIBS spankerctl spanker_reference daemon_bed LABELS lib TIMEOUT 240)
     add_dependencies(lib_${area} spankerd)
 endforeach()
+spanker_test(status_walk SOURCES status_walk.cpp LIBS spankerctl daemon_bed LABELS lib TIMEOUT 120)
+add_dependencies(status_walk spankerd)
 
 # The program in docs/library.md, as it stands there.
 file(READ "${PROJECT_SOURCE_DIR}/docs/library.md" manual)
