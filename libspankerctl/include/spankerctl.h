@@ -32,8 +32,7 @@
  *    same cards: calls in flight end with -ECONNRESET, buffers are registered
  *    again, tensors must be made and weights loaded again
  *    (spanker_weights_reload_fd); until then they answer -ECONNRESET.
- * 8. Enums are 32 bits wide (..._MAX_ENUM sees to it and is no value): a later
- *    library may return a kind or a state that this header does not name.
+ * 8. Enums are 32 bits wide: a later library may return values not named here.
  */
 #ifndef SPANKERCTL_H
 #define SPANKERCTL_H
