@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
 #include "daemon/embedded/fault_text.hpp"
 
 namespace {
@@ -90,6 +95,29 @@ TEST(fault_text, refuses_nonsense_and_names_it)
             << order.error().message;
         EXPECT_NE(order.error().message.find(row.cure), std::string::npos) << order.error().message;
     }
+}
+
+// What an error says between two words.
+std::string said_between(const std::string& text, const std::string& from, const std::string& to)
+{
+    const auto begin = text.find(from) + from.size();
+    return text.substr(begin, text.find(to, begin) - begin);
+}
+
+TEST(fault_text, the_manual_shows_every_fault_with_its_keys)
+{
+    std::ifstream file(SPANKER_TEST_DATA "/../../docs/simulator.md");
+    const std::string manual{std::istreambuf_iterator<char>(file), {}};
+    const std::string refusal = parse_fault(0, "explode").error().message;
+    std::istringstream names(refusal.substr(refusal.find("irq_drop")));
+    int faults = 0;
+    for (std::string name; std::getline(names, name, ','); ++faults) {
+        name.erase(0, name.find_first_not_of(' '));
+        const std::string keys =
+            said_between(parse_fault(0, name + " key").error().message, "takes", " [at_ns=N]");
+        EXPECT_NE(manual.find("\n| `" + name + keys + "` |"), std::string::npos) << name << keys;
+    }
+    EXPECT_GE(faults, 17);
 }
 
 }  // namespace
