@@ -149,7 +149,7 @@ private_bus::private_bus()
                            {}, {in.get()});
     in.reset();
     char text[512];
-    require(readable(out.get(), std::chrono::seconds(10)), "dbus-daemon does not start");
+    require(readable(out.get(), patience), "dbus-daemon does not start");
     const ssize_t got = read(out.get(), text, sizeof text);
     require(got > 0, "dbus-daemon ended");
     address_.assign(text, static_cast<std::size_t>(got));
@@ -234,7 +234,7 @@ spanker_daemon::spanker_daemon(const private_bus& bus, const daemon_setup& setup
     if (setup.descriptors)
         words.insert(words.begin(), {"prlimit", fmt::format("--nofile={}", setup.descriptors)});
     child_ = process::run(words, environment);
-    if (setup.wait_ready && !told_.wait_for("READY=1", std::chrono::seconds(30)))
+    if (setup.wait_ready && !told_.wait_for("READY=1", patience))
         throw std::runtime_error(setup.program + " does not get ready");
 }
 
@@ -399,6 +399,17 @@ bool eventually(const std::function<bool()>& holds, milliseconds limit)
         poll(nullptr, 0, 5);
     }
     return true;
+}
+
+bool at_once(const std::function<bool()>& holds)
+{
+    const auto end = steady_clock::now() + milliseconds(100);
+    for (int looks = 0; looks < 20 || left_of(end).count() > 0; looks++) {
+        if (holds())
+            return true;
+        poll(nullptr, 0, 5);
+    }
+    return false;
 }
 
 std::string card_path(unsigned card) { return fmt::format("{}/cards/{}", root, card); }

@@ -50,6 +50,7 @@ public:
         thread_.join();
     }
     int opened() const { return opened_; }
+    int unanswered() const { return unanswered_; }
 
 private:
     static int on_message(sd_bus_message* m, void* self, sd_bus_error*)
@@ -65,8 +66,10 @@ private:
         const std::string path = sd_bus_message_get_path(m);
         if (member == "GetAll")
             return get_all(m, path);
-        if (script_.silent)
+        if (script_.silent) {
+            ++unanswered_;
             return 1;
+        }
         if (script_.malformed)
             return sd_bus_reply_method_return(m, "s", "what?");
         if (member == "GetTopology")
@@ -130,7 +133,7 @@ private:
 
     const script script_;
     bed::client one_;
-    std::atomic<int> opened_ = 0;
+    std::atomic<int> opened_ = 0, unanswered_ = 0;
     std::atomic<bool> stopping_ = false;
     std::thread thread_;
 };
