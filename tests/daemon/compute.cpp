@@ -12,6 +12,7 @@
 #include <map>
 
 #include "tests/daemon/bed.hpp"
+#include "uapi/spanker_status.h"
 
 namespace {
 
@@ -494,7 +495,7 @@ TEST_F(large_weights, are_a_job_of_ones_own_that_ends_with_the_handle)
             got = one_.call(job, interface("Job"), "Wait", "t", std::uint64_t{0});
             return static_cast<bool>(got);
         },
-        seconds(100)))
+        2 * patience))
         << got.text;
     const char* state = "";
     sd_bus_message_read(*got, "s", &state);
@@ -515,13 +516,63 @@ TEST_F(large_weights, can_be_cancelled)
 
 TEST_F(large_weights, a_client_that_leaves_in_the_middle_leaves_no_memory_taken)
 {
-    const auto free = one_.get_u64(card_path(0), "Card", "MemoryFreeBytes");
+    const auto used = [&] {
+        auto got = one_.call(card_path(0), interface("Card"), "GetTelemetry");
+        return got ? std::stoull(read_keys(*got).at("memory_used_bytes")) : 0;
+    };
+    const auto before = used();
     job_of(load());
+    ASSERT_TRUE(eventually([&] { return used() > before; })) << "the load takes no memory";
     session_.control.reset();
     EXPECT_TRUE(eventually([&] { return count_sessions(one_) == 0; }));
-    EXPECT_TRUE(eventually(
-        [&] { return one_.get_u64(card_path(0), "Card", "MemoryFreeBytes") == free; }, seconds(20)))
-        << one_.get_u64(card_path(0), "Card", "MemoryFreeBytes") << " of " << free;
+    EXPECT_TRUE(eventually([&] { return used() == before; })) << used() << ", was " << before;
+}
+
+TEST_F(large_weights, a_load_that_meets_a_fault_is_a_job_that_failed_and_says_why)
+{
+    for (unsigned queue = 0; queue < 16; queue++)
+        ASSERT_EQ(inject(one_, 1,
+                         fmt::format("completion_error queue={} status={} count=1000", queue,
+                                     static_cast<unsigned>(SPANKER_CARD_HOST_FAULT))),
+                  "");
+    const std::string job = job_of(load());
+    auto got = one_.call(job, interface("Job"), "Wait", "t", std::uint64_t{0});
+    ASSERT_TRUE(got) << got.text;
+    const char *state = "", *error = "", *text = "";
+    sd_bus_message_read(*got, "s", &state);
+    EXPECT_STREQ(state, "failed");
+    auto said = one_.call(job, properties, "Get", "ss", interface("Job").c_str(), "Error");
+    ASSERT_TRUE(said) << said.text;
+    sd_bus_message_read(*said, "v", "(ss)", &error, &text);
+    EXPECT_STREQ(error, (std::string(name) + ".Error." +
+                         spanker_error_name(spanker_card_status_kind(SPANKER_CARD_HOST_FAULT)))
+                            .c_str());
+    EXPECT_THAT(text, HasSubstr("host memory"));
+}
+
+TEST_F(large_weights, progress_is_told_to_who_asked_and_to_nobody_else)
+{
+    const auto count = [](sd_bus_message* message, void* userdata, sd_bus_error*) {
+        *static_cast<int*>(userdata) +=
+            std::string(sd_bus_message_get_path(message)).find("/jobs/") != std::string::npos;
+        return 0;
+    };
+    client other(bus_);
+    int mine = 0, others = 0;
+    for (auto [who, heard] : {std::pair{&one_, &mine}, std::pair{&other, &others}})
+        ASSERT_GE(sd_bus_add_match(who->bus(), nullptr,
+                                   "type='signal',sender='org.popsolutions.Spanker1',"
+                                   "interface='org.freedesktop.DBus.Properties'",
+                                   count, heard),
+                  0);
+    const std::string job = job_of(load());
+    EXPECT_TRUE(one_.process_until(
+        [&] { return mine > 0 && one_.get_string(job, "Job", "State") == "done"; }, patience));
+    // What was sent before this answer has arrived.
+    EXPECT_TRUE(other.call(root, interface("Manager"), "GetTopology"));
+    other.process_until([] { return false; }, milliseconds(0));
+    EXPECT_EQ(others, 0);
+    EXPECT_GT(mine, 0);
 }
 
 class real_pace : public compute {
@@ -572,9 +623,9 @@ TEST_F(real_pace, sigterm_answers_what_is_in_flight_and_ends_with_0)
         return in_flight > 0 || seen.answered;
     }));
     daemon_.child().signal(SIGTERM);
-    EXPECT_TRUE(one_.process_until([&] { return seen.answered; }, seconds(15)));
+    EXPECT_TRUE(one_.process_until([&] { return seen.answered; }, patience));
     EXPECT_THAT(seen.error, AnyOf("", "org.popsolutions.Spanker1.Error.Cancelled"));
-    EXPECT_EQ(daemon_.child().wait(seconds(15)), 0);
+    EXPECT_EQ(daemon_.child().wait(patience), 0);
 }
 
 }  // namespace
