@@ -1,146 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computing by messages alone, as a person with busctl would: buffers, weights, requests, jobs, and what goes wrong.
-#include <fcntl.h>
+// Computing by messages alone: buffers, weights, requests, and what goes wrong.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <csignal>
-#include <cstring>
-#include <map>
 
-#include "tests/daemon/bed.hpp"
+#include "tests/daemon/compute_bed.hpp"
 #include "uapi/spanker_status.h"
 
 namespace {
 
 using namespace bed;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-constexpr std::size_t page = 4096;
-constexpr int operand_seals = F_SEAL_SHRINK | F_SEAL_GROW;
-
-// Memory that the client and the cards share.
-class operand final {
-public:
-    explicit operand(std::size_t bytes, int seals = operand_seals)
-        : bytes_((bytes + page - 1) / page * page),
-          fd_(memfd_create("operand", MFD_ALLOW_SEALING | MFD_CLOEXEC))
-    {
-        EXPECT_EQ(ftruncate(fd_.get(), static_cast<off_t>(bytes_)), 0);
-        EXPECT_EQ(fcntl(fd_.get(), F_ADD_SEALS, seals), 0);
-        map_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-        EXPECT_NE(map_, MAP_FAILED);
-        std::memset(map_, 0, bytes_);
-    }
-    ~operand() { munmap(map_, bytes_); }
-    operand(const operand&) = delete;
-    operand& operator=(const operand&) = delete;
-
-    int fd() const { return fd_.get(); }
-    std::size_t bytes() const { return bytes_; }
-    float* floats() const { return static_cast<float*>(map_); }
-
-private:
-    std::size_t bytes_;
-    unique_fd fd_;
-    void* map_ = nullptr;
-};
-
-// A key and an unsigned number, or a word.
-struct key {
-    const char* name;
-    std::uint64_t number = 0;
-    const char* word = nullptr;
-};
-
-void append_keys(sd_bus_message* message, const std::vector<key>& keys)
-{
-    sd_bus_message_open_container(message, 'a', "{sv}");
-    for (const key& one : keys)
-        if (one.word)
-            sd_bus_message_append(message, "{sv}", one.name, "s", one.word);
-        else
-            sd_bus_message_append(message, "{sv}", one.name, "t", one.number);
-    sd_bus_message_close_container(message);
-}
-
-std::map<std::string, std::string> read_keys(sd_bus_message* message)
-{
-    std::map<std::string, std::string> found;
-    sd_bus_message_enter_container(message, 'a', "{sv}");
-    while (sd_bus_message_enter_container(message, 'e', "sv") > 0) {
-        const char *name = "", *type = "";
-        sd_bus_message_read(message, "s", &name);
-        sd_bus_message_peek_type(message, nullptr, &type);
-        std::uint64_t number = 0;
-        const char* word = nullptr;
-        if (*type == 't' && sd_bus_message_read(message, "v", "t", &number) > 0)
-            found[name] = std::to_string(number);
-        else if (*type == 's' && sd_bus_message_read(message, "v", "s", &word) > 0)
-            found[name] = word;
-        else
-            sd_bus_message_skip(message, "v");
-        sd_bus_message_exit_container(message);
-    }
-    sd_bus_message_exit_container(message);
-    return found;
-}
-
-class compute : public testing::Test {
-protected:
-    explicit compute(const daemon_setup& setup = embedded("4:ring"))
-        : daemon_(bus_, setup), one_(bus_), session_(open_session(one_))
-    {
-        EXPECT_EQ(session_.error, "") << session_.text;
-    }
-
-    answer call(const char* method, const filler& fill)
-    {
-        return one_.send(session_.path, interface("Session"), method, fill, seconds(60));
-    }
-    answer request(const char* method, const std::vector<key>& keys)
-    {
-        return call(method, [&](sd_bus_message* m) { append_keys(m, keys); });
-    }
-    answer try_register(int fd, std::uint64_t offset, std::uint64_t bytes,
-                        const char* access = "rw")
-    {
-        return call("RegisterBuffer", [&](sd_bus_message* m) {
-            sd_bus_message_append(m, "httsa{sv}", fd, offset, bytes, access, 0);
-        });
-    }
-    static std::uint64_t handle_of(const answer& got)
-    {
-        std::uint64_t handle = 0;
-        EXPECT_TRUE(got) << got.error << ": " << got.text;
-        if (got)
-            sd_bus_message_read(*got, "t", &handle);
-        return handle;
-    }
-    std::uint64_t registered(const operand& what)
-    {
-        return handle_of(try_register(what.fd(), 0, what.bytes()));
-    }
-    answer all_reduce(std::uint64_t src, std::uint64_t dst, std::uint64_t count)
-    {
-        return request("AllReduce", {{"src", src},
-                                     {"dst", dst},
-                                     {"count", count},
-                                     {"dtype", 0, "f32"},
-                                     {"reduce", 0, "sum"}});
-    }
-
-    private_bus bus_;
-    spanker_daemon daemon_;
-    client one_;
-    opened session_;
-};
 
 // ---- collectives ----
 
@@ -195,27 +68,6 @@ TEST_F(compute, a_broadcast_brings_the_roots_part_to_every_rank)
 }
 
 // ---- matmul ----
-
-// Q4_K blocks whose every weight is 1: scale 1, six-bit scales 1, no minimum, quants 1.
-std::vector<unsigned char> ones(std::size_t blocks)
-{
-    std::vector<unsigned char> all(blocks * 144);
-    for (std::size_t b = 0; b < blocks; b++) {
-        unsigned char* block = &all[b * 144];
-        block[1] = 0x3c;                // d = 1.0 as f16
-        std::memset(block + 4, 1, 4);   // scales 0..3
-        std::memset(block + 12, 1, 4);  // scales 4..7, low nibble
-        std::memset(block + 16, 0x11, 128);
-    }
-    return all;
-}
-
-unique_fd file_of(const std::vector<unsigned char>& bytes)
-{
-    unique_fd file(memfd_create("weights", MFD_CLOEXEC));
-    EXPECT_EQ(write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-    return file;
-}
 
 TEST_F(compute, a_matmul_over_loaded_weights)
 {
@@ -450,130 +302,7 @@ TEST_F(compute, a_cable_cut_in_the_middle_is_an_error_that_names_it_and_the_next
     EXPECT_GT(named, 0);
 }
 
-// ---- jobs and the end ----
-
-class large_weights : public compute {
-protected:
-    large_weights()
-        : compute(
-              {.arguments = {"--cards=embedded:2:line", "--card-memory=256M"}, .environment = {}})
-    {}
-    static constexpr std::uint64_t k = 4096, n_out = 31'000;  // 71 MB
-
-    answer load(std::uint64_t rows = n_out)
-    {
-        unique_fd file(memfd_create("weights", MFD_CLOEXEC));
-        EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(n_out * k / 256 * 144)), 0);
-        return call("LoadWeights", [&](sd_bus_message* m) {
-            sd_bus_message_append(m, "h", file.get());
-            append_keys(m, {{"format", 0, "q4_k"}, {"n_out", rows}, {"k", k}});
-        });
-    }
-    static std::string job_of(const answer& got)
-    {
-        std::uint64_t handle = 1;
-        const char* job = "";
-        EXPECT_TRUE(got) << got.text;
-        if (got)
-            sd_bus_message_read(*got, "to", &handle, &job);
-        EXPECT_EQ(handle, 0u);
-        return job;
-    }
-};
-
-TEST_F(large_weights, are_a_job_of_ones_own_that_ends_with_the_handle)
-{
-    const std::string job = job_of(load());
-    EXPECT_THAT(job, HasSubstr("Spanker1_private/jobs/"));
-    client other(bus_);
-    EXPECT_EQ(other.call(job, interface("Job"), "Cancel").kind(), "AccessDenied");
-    EXPECT_EQ(other.call(job, properties, "GetAll", "s", interface("Job").c_str()).kind(),
-              "AccessDenied");
-    answer got;
-    ASSERT_TRUE(eventually(
-        [&] {
-            got = one_.call(job, interface("Job"), "Wait", "t", std::uint64_t{0});
-            return static_cast<bool>(got);
-        },
-        2 * patience))
-        << got.text;
-    const char* state = "";
-    sd_bus_message_read(*got, "s", &state);
-    EXPECT_STREQ(state, "done");
-    auto outcome = read_keys(*got);
-    EXPECT_NE(outcome.at("weights"), "0");
-    EXPECT_EQ(outcome.at("bytes"), std::to_string(n_out * k / 256 * 144));
-    EXPECT_EQ(one_.get_string(job, "Job", "Kind"), "load-weights");
-}
-
-TEST_F(large_weights, can_be_cancelled)
-{
-    const std::string job = job_of(load());
-    EXPECT_TRUE(one_.call(job, interface("Job"), "Cancel"));
-    EXPECT_EQ(one_.get_string(job, "Job", "State"), "cancelled");
-    EXPECT_TRUE(one_.call(session_.path, interface("Session"), "Close"));
-}
-
-TEST_F(large_weights, a_client_that_leaves_in_the_middle_leaves_no_memory_taken)
-{
-    const auto used = [&] {
-        auto got = one_.call(card_path(0), interface("Card"), "GetTelemetry");
-        return got ? std::stoull(read_keys(*got).at("memory_used_bytes")) : 0;
-    };
-    const auto before = used();
-    job_of(load());
-    ASSERT_TRUE(eventually([&] { return used() > before; })) << "the load takes no memory";
-    session_.control.reset();
-    EXPECT_TRUE(eventually([&] { return count_sessions(one_) == 0; }));
-    EXPECT_TRUE(eventually([&] { return used() == before; })) << used() << ", was " << before;
-}
-
-TEST_F(large_weights, a_load_that_meets_a_fault_is_a_job_that_failed_and_says_why)
-{
-    for (unsigned queue = 0; queue < 16; queue++)
-        ASSERT_EQ(inject(one_, 1,
-                         fmt::format("completion_error queue={} status={} count=1000", queue,
-                                     static_cast<unsigned>(SPANKER_CARD_HOST_FAULT))),
-                  "");
-    const std::string job = job_of(load());
-    auto got = one_.call(job, interface("Job"), "Wait", "t", std::uint64_t{0});
-    ASSERT_TRUE(got) << got.text;
-    const char *state = "", *error = "", *text = "";
-    sd_bus_message_read(*got, "s", &state);
-    EXPECT_STREQ(state, "failed");
-    auto said = one_.call(job, properties, "Get", "ss", interface("Job").c_str(), "Error");
-    ASSERT_TRUE(said) << said.text;
-    sd_bus_message_read(*said, "v", "(ss)", &error, &text);
-    EXPECT_STREQ(error, (std::string(name) + ".Error." +
-                         spanker_error_name(spanker_card_status_kind(SPANKER_CARD_HOST_FAULT)))
-                            .c_str());
-    EXPECT_THAT(text, HasSubstr("host memory"));
-}
-
-TEST_F(large_weights, progress_is_told_to_who_asked_and_to_nobody_else)
-{
-    const auto count = [](sd_bus_message* message, void* userdata, sd_bus_error*) {
-        *static_cast<int*>(userdata) +=
-            std::string(sd_bus_message_get_path(message)).find("/jobs/") != std::string::npos;
-        return 0;
-    };
-    client other(bus_);
-    int mine = 0, others = 0;
-    for (auto [who, heard] : {std::pair{&one_, &mine}, std::pair{&other, &others}})
-        ASSERT_GE(sd_bus_add_match(who->bus(), nullptr,
-                                   "type='signal',sender='org.popsolutions.Spanker1',"
-                                   "interface='org.freedesktop.DBus.Properties'",
-                                   count, heard),
-                  0);
-    const std::string job = job_of(load());
-    EXPECT_TRUE(one_.process_until(
-        [&] { return mine > 0 && one_.get_string(job, "Job", "State") == "done"; }, patience));
-    // What was sent before this answer has arrived.
-    EXPECT_TRUE(other.call(root, interface("Manager"), "GetTopology"));
-    other.process_until([] { return false; }, milliseconds(0));
-    EXPECT_EQ(others, 0);
-    EXPECT_GT(mine, 0);
-}
+// ---- the end ----
 
 class real_pace : public compute {
 protected:

@@ -12,7 +12,7 @@ target_link_libraries(daemon_bed PUBLIC spanker_flags PkgConfig::libsystemd fmt:
 target_include_directories(daemon_bed PUBLIC "${PROJECT_SOURCE_DIR}")
 target_compile_options(daemon_bed PRIVATE -include "${PROJECT_BINARY_DIR}/test_paths.h")
 
-foreach(area IN ITEMS introspection objects start sessions rights faults signals compute)
+foreach(area IN ITEMS introspection objects start sessions rights faults signals compute loads)
     spanker_test(daemon_${area} SOURCES ${area}.cpp LIBS daemon_bed TIMEOUT 120)
     add_dependencies(daemon_${area} spankerd spankerd_fake)
 endforeach()
