@@ -39,12 +39,13 @@ int start_draft(spanker_session* s, const spanker_work_options* options, std::ui
         return fail(
             s, SPANKER_KIND_INVALID,
             fmt::format("flags {:#x} are not known for this request", known.flags & ~allowed));
-    static_assert(SPANKER_LINKED == SPANKER_SQE_LINKED && SPANKER_BARRIER == SPANKER_SQE_BARRIER);
     if (const int r = session_ensure(s, s, false); r < 0)
         return r;
     d.work.generation = s->generation.load(std::memory_order_acquire);  // before any handle
-    d.work.entry.flags =
-        static_cast<std::uint8_t>(known.flags & (SPANKER_LINKED | SPANKER_BARRIER));
+    if ((known.flags & SPANKER_LINKED) != 0)
+        d.work.entry.flags |= SPANKER_SQE_LINKED;
+    if ((known.flags & SPANKER_BARRIER) != 0)
+        d.work.entry.flags |= SPANKER_SQE_BARRIER;
     d.flags = known.flags;
     const std::uint64_t now = monotonic_ns();
     const std::uint64_t timeout = known.timeout_ns != 0 ? known.timeout_ns : default_timeout_ns;
