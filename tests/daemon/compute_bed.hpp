@@ -72,15 +72,15 @@ inline std::map<std::string, std::string> read_keys(sd_bus_message* message)
     std::map<std::string, std::string> found;
     sd_bus_message_enter_container(message, 'a', "{sv}");
     while (sd_bus_message_enter_container(message, 'e', "sv") > 0) {
-        const char *name = "", *type = "";
-        sd_bus_message_read(message, "s", &name);
+        const char *named = "", *type = "";
+        sd_bus_message_read(message, "s", &named);
         sd_bus_message_peek_type(message, nullptr, &type);
         std::uint64_t number = 0;
         const char* word = nullptr;
         if (*type == 't' && sd_bus_message_read(message, "v", "t", &number) > 0)
-            found[name] = std::to_string(number);
+            found[named] = std::to_string(number);
         else if (*type == 's' && sd_bus_message_read(message, "v", "s", &word) > 0)
-            found[name] = word;
+            found[named] = word;
         else
             sd_bus_message_skip(message, "v");
         sd_bus_message_exit_container(message);
