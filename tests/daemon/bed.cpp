@@ -224,6 +224,13 @@ daemon_setup fake(const std::string& cards)
             .environment = {"SPANKER_FAKE=" + cards}};
 }
 
+daemon_setup without_quarantine(daemon_setup setup)
+{
+    setup.environment.push_back(
+        "ASAN_OPTIONS=quarantine_size_mb=0:thread_local_quarantine_size_kb=0");
+    return setup;
+}
+
 spanker_daemon::spanker_daemon(const private_bus& bus, const daemon_setup& setup) : told_(home_)
 {
     std::vector<std::string> words{std::string(SPANKER_BIN_DIR) + "/" + setup.program,

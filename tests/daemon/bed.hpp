@@ -113,6 +113,8 @@ struct daemon_setup {
 // spankerd over simulated cards, or over fake ones.
 daemon_setup embedded(const std::string& cards);
 daemon_setup fake(const std::string& cards);
+// For tests that measure memory: no sanitizer keeps what was freed.
+daemon_setup without_quarantine(daemon_setup setup);
 
 class spanker_daemon final {
 public:

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class faults : public testing::Test {
 protected:
-    faults() : daemon_(bus_, fake("cards=4")), one_(bus_) {}
+    faults() : daemon_(bus_, without_quarantine(fake("cards=4"))), one_(bus_) {}
 
     std::string state(unsigned card) { return one_.get_string(card_path(card), "Card", "State"); }
     answer reset(unsigned card, const char* mode = "soft", bool force = false, bool detach = false)

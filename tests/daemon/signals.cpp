@@ -121,9 +121,7 @@ TEST(signals, ten_thousand_flaps_are_at_most_four_signals_a_second_of_each_objec
 TEST(signals, a_listener_that_sleeps_costs_the_daemon_no_memory)
 {
     private_bus bus;
-    auto setup = fake("cards=4");
-    setup.environment.push_back("ASAN_OPTIONS=quarantine_size_mb=1");  // it keeps what was freed
-    spanker_daemon daemon(bus, setup);
+    spanker_daemon daemon(bus, without_quarantine(fake("cards=4")));
     client one(bus);
     auto sleeper = process::fork([&] {
         listener all(bus);
