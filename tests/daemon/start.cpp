@@ -41,15 +41,22 @@ TEST(start, a_card_that_takes_for_ever_to_probe_delays_neither_the_name_nor_the_
 }
 
 // As the bus does with the call that started the daemon: it waits in the queue when the name is taken.
+opened open_early(const private_bus& bus, client& one, std::optional<spanker_daemon>& daemon,
+                  const char* cards)
+{
+    auto setup = fake(cards);
+    setup.wait_ready = false;
+    daemon.emplace(bus, setup);
+    EXPECT_TRUE(eventually([&] { return name_owned(one); }, patience));
+    return open_session(one);
+}
+
 TEST(start, a_session_asked_for_before_the_cards_are_found_is_opened_when_they_are)
 {
     private_bus bus;
     client one(bus);
-    auto setup = fake("cards=3 slow=1");
-    setup.wait_ready = false;
-    spanker_daemon daemon(bus, setup);
-    ASSERT_TRUE(eventually([&] { return name_owned(one); }, patience));
-    auto made = open_session(one);
+    std::optional<spanker_daemon> daemon;
+    const auto made = open_early(bus, one, daemon, "cards=3 slow=1");
     EXPECT_EQ(made.error, "") << made.text;
     EXPECT_EQ(count_sessions(one), 1u);
 }
@@ -58,11 +65,8 @@ TEST(start, a_session_asked_for_early_is_refused_when_no_card_answers)
 {
     private_bus bus;
     client one(bus);
-    auto setup = fake("cards=1 slow=0");
-    setup.wait_ready = false;
-    spanker_daemon daemon(bus, setup);
-    ASSERT_TRUE(eventually([&] { return name_owned(one); }, patience));
-    auto made = open_session(one);
+    std::optional<spanker_daemon> daemon;
+    const auto made = open_early(bus, one, daemon, "cards=1 slow=0");
     EXPECT_EQ(made.error, "NoSails") << made.text;
 }
 

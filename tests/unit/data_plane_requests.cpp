@@ -28,6 +28,17 @@ struct bed {
     client_rings rings;
 };
 
+// Request 1 is on a card that holds it; the answer, 2, will wait for it longer than it may.
+spanker_sqe late_behind_a_held_card(bed& b)
+{
+    b.cards.card(0).hold = true;
+    b.rings.push({nop(1)});
+    EXPECT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
+    spanker_sqe late = nop(2, SPANKER_SQE_BARRIER);
+    late.deadline_ns = monotonic_ns() + 20'000'000;
+    return late;
+}
+
 spanker_sqe cancel(std::uint64_t user_data, std::uint64_t target)
 {
     spanker_sqe e = {.opcode = SPANKER_SOP_CANCEL, .user_data = user_data};
@@ -325,11 +336,7 @@ TEST(data_requests, a_linked_cancel_is_refused)
 TEST(data_requests, deadlines_end_what_waits)
 {
     bed b;
-    b.cards.card(0).hold = true;
-    b.rings.push({nop(1)});
-    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
-    spanker_sqe late = nop(2, SPANKER_SQE_BARRIER);
-    late.deadline_ns = monotonic_ns() + 20'000'000;
+    const spanker_sqe late = late_behind_a_held_card(b);
     b.rings.push({late});
     const auto cqe = b.take(1)[0];
     EXPECT_EQ(cqe.user_data, 2u);
@@ -451,11 +458,7 @@ TEST(data_submit, a_run_may_have_64_entries_and_no_more)
 TEST(data_submit, a_deadline_that_passes_while_it_waits_is_told)
 {
     bed b;
-    b.cards.card(0).hold = true;
-    b.rings.push({nop(1)});
-    ASSERT_TRUE(b.rig.until([&] { return b.cards.card(0).count(SPK_OP_NOP) == 1; }));
-    spanker_sqe late = nop(2, SPANKER_SQE_BARRIER);
-    late.deadline_ns = monotonic_ns() + 20'000'000;
+    const spanker_sqe late = late_behind_a_held_card(b);
     const auto results = b.rig.submit(b.session.id, {late});
     ASSERT_EQ(results.size(), 1u);
     EXPECT_EQ(results[0].cqe.res, -ETIMEDOUT);
