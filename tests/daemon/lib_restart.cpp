@@ -90,17 +90,25 @@ TEST_F(lib_restart, weights_are_loaded_again_on_request)
     close(fd);
 }
 
+// Matmuls in flight, enough that a restart finds some of them.
+struct backlog {
+    backlog(session& s, int count)
+        : loaded(must(s.load(random_q4k(4096, 4096, 1), 4096, 4096))),
+          x(must(s.make_buffer(64 * 4096 * 4))), y(must(s.make_buffer(64 * 4096 * 4)))
+    {
+        for (int i = 0; i < count; ++i)
+            requests.push_back(must(s.matmul_async(loaded, x, y, 64)));
+    }
+    weights loaded;
+    buffer x, y;
+    std::vector<spanker::request> requests;
+};
+
 TEST_F(lib_restart, a_thread_that_waits_is_told_and_another_may_attach_meanwhile)
 {
-    const auto w = random_q4k(4096, 4096, 1);
-    const weights loaded = must(session_.load(w, 4096, 4096));
-    const buffer x = must(session_.make_buffer(64 * 4096 * 4)),
-                 y = must(session_.make_buffer(64 * 4096 * 4));
-    std::vector<spanker::request> requests;
-    for (int i = 0; i < 16; ++i)
-        requests.push_back(must(session_.matmul_async(loaded, x, y, 64)));
+    backlog work(session_, 16);
     std::vector<std::future<int>> waiting;
-    for (auto& r : requests)
+    for (auto& r : work.requests)
         waiting.push_back(std::async(std::launch::async, [&r] {
             const auto done = r.wait();
             return done ? 0 : done.error().negative_errno;
@@ -119,14 +127,8 @@ TEST_F(lib_restart, a_thread_that_waits_is_told_and_another_may_attach_meanwhile
 
 TEST_F(lib_restart, eventfds_of_requests_in_flight_fire)
 {
-    const auto w = random_q4k(4096, 4096, 1);
-    const weights loaded = must(session_.load(w, 4096, 4096));
-    const buffer x = must(session_.make_buffer(64 * 4096 * 4)),
-                 y = must(session_.make_buffer(64 * 4096 * 4));
-    std::vector<spanker::request> requests;
-    for (int i = 0; i < 8; ++i)
-        requests.push_back(must(session_.matmul_async(loaded, x, y, 64)));
-    const int fd = requests.back().eventfd();
+    backlog work(session_, 8);
+    const int fd = work.requests.back().eventfd();
     daemon_.child().signal(SIGKILL);
     pollfd one = {fd, POLLIN, 0};
     EXPECT_EQ(poll(&one, 1, 20'000), 1);

@@ -10,6 +10,19 @@ namespace {
 
 class sim_queues : public testing::Test {
 protected:
+    // A command is rung on a queue whose completions nothing can take.
+    queue& unwritable_completion()
+    {
+        queue& q = it.open(0, 1);
+        q.write(SPK_Q_CTRL, 0);
+        it.cards.run();
+        q.write64(SPK_Q_CQ_BASE_LO, it.memory.end());
+        q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
+        q.put(nop());
+        it.write(0, SPK_REG_SQ_TAIL(1), 1);
+        return q;
+    }
+
     rig it{small_config(2)};
 };
 
@@ -151,13 +164,7 @@ TEST_F(sim_queues, a_submission_ring_that_cannot_be_read_is_a_fault)
 
 TEST_F(sim_queues, a_completion_ring_that_cannot_be_written_is_a_fault)
 {
-    queue& q = it.open(0, 1);
-    q.write(SPK_Q_CTRL, 0);
-    it.cards.run();
-    q.write64(SPK_Q_CQ_BASE_LO, it.memory.end());
-    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
-    q.put(nop());
-    it.write(0, SPK_REG_SQ_TAIL(1), 1);
+    queue& q = unwritable_completion();
     EXPECT_TRUE(it.cards.run());
     EXPECT_EQ(q.state(), SPK_QSTATE_FAULT);
 }
@@ -357,13 +364,7 @@ TEST_F(sim_queues, a_stopped_queue_runs_again_only_after_enable_was_cleared)
 
 TEST_F(sim_queues, a_completion_that_faults_after_a_reset_leaves_the_new_queue_alone)
 {
-    queue& q = it.open(0, 1);
-    q.write(SPK_Q_CTRL, 0);
-    it.cards.run();
-    q.write64(SPK_Q_CQ_BASE_LO, it.memory.end());
-    q.write(SPK_Q_CTRL, SPK_QCTRL_ENABLE);
-    q.put(nop());
-    it.write(0, SPK_REG_SQ_TAIL(1), 1);
+    queue& q = unwritable_completion();
     bool reset = false;
     it.memory.on_dma = [&](unsigned, std::uint64_t address, std::size_t) {
         if (address != it.memory.end() || reset)
