@@ -385,6 +385,29 @@ SPANKER_API int spanker_weights_load_fd(spanker_session *session, int fd,
 /* After -ECONNRESET or a card reset; the source must be given again. */
 SPANKER_API int spanker_weights_reload_fd(spanker_weights *weights, int fd,
                                           uint64_t offset);
+/*
+ * The same without waiting for the cards. *weights is there at once and may be
+ * used when *request has ended well; before, and after a load that failed,
+ * work with it is -ENOENT. The source is free after the call. `progress` is
+ * called from a thread of the library. Cancelling the request, or freeing the
+ * weights, ends the load and leaves nothing on the cards. -EBUSY: a load of
+ * these weights is under way.
+ */
+SPANKER_API int spanker_weights_load_async(spanker_session *session,
+                                           const void *blocks, uint64_t bytes,
+                                           uint64_t n_out, uint64_t k,
+                                           const spanker_weights_options *options,
+                                           spanker_weights **weights,
+                                           spanker_request **request);
+SPANKER_API int
+spanker_weights_load_fd_async(spanker_session *session, int fd, uint64_t offset,
+                              uint64_t n_out, uint64_t k,
+                              const spanker_weights_options *options,
+                              spanker_weights **weights,
+                              spanker_request **request);
+SPANKER_API int spanker_weights_reload_fd_async(spanker_weights *weights, int fd,
+                                                uint64_t offset,
+                                                spanker_request **request);
 SPANKER_API void spanker_weights_free(spanker_weights *weights);
 
 /* ---- work ---- */
