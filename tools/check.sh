@@ -7,7 +7,7 @@
 #
 # What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts) lies outside the clone, in
 # ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
-# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, CHECK_MINUTES=N after which no further rig is started: it is skipped.
+# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, TIDY=deep, CHECK_MINUTES=N after which no further rig is started: it is skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
