@@ -274,12 +274,13 @@ bool executor::start_upload(load_job& job, const load_chunk& chunk,
         n++;
     }
     auto started = deck_.start_loose(std::span(batches, n), 0, [ended](flight& f) {
-        if (f.failed())
-            ended(fail(f.failure.kind, f.failure.message.empty()
-                                           ? spanker_error_text(f.failure.kind)
-                                           : f.failure.message));
-        else
-            ended({});
+        if (!f.failed())
+            return ended({});
+        std::string what =
+            f.failure.message.empty() ? spanker_error_text(f.failure.kind) : f.failure.message;
+        if (f.failure.message.empty() && f.failure.card != SPANKER_NO_CARD)
+            what = "card " + std::to_string(f.failure.card) + ": " + what;
+        ended(fail(f.failure.kind, "loading of the weights: " + what));
     });
     return started && *started == start_result::started;
 }
