@@ -186,7 +186,7 @@ private:
     std::map<load_id, std::shared_ptr<load_job>> loads_;
 
     doorbell bell_, reply_bell_;
-    std::atomic<std::uint64_t> busy_{0};                 // entries, loads and buffers under way
+    std::atomic<std::uint64_t> busy_{0};  // entries, loads and buffers under way
     std::atomic<bool> room_wanted_{false};
     std::atomic<std::uint64_t> posted_{0}, settled_{0};  // tasks; busy_ knows the settled ones
     std::uint64_t tasks_run_ = 0;
