@@ -296,20 +296,19 @@ void executor::finish_load(std::shared_ptr<load_job> job, result<weights_info> i
     session* s = find(job->owner);
     if (s)
         s->loads_running--;
-    if (info && (!s || s->closing || job->cancelled.load())) {
+    const bool wanted = s && !s->closing && !job->cancelled.load();
+    if (info && !wanted) {
         weights_.release(held);
         info = cancelled_load();
-    }
-    if (job->answered)
-        return;
-    if (info) {
+    } else if (info) {
         for (std::uint32_t rank = 0; rank < job->cards.size(); rank++)
             if (held->on_cards.pieces[rank].bytes != 0)
                 info->cards.push_back(job->cards[rank]);
         info->handle = s->weights.add(std::make_unique<weights_ref>(weights_ref{held}));
         s->counters->weights++;
     }
-    answer_loop(job->done, std::move(info));
+    if (!job->answered)
+        answer_loop(job->done, std::move(info));
 }
 
 void executor::unload_weights(session_id id, std::uint64_t handle, reply<void> done)
