@@ -43,7 +43,7 @@ private:
     // Kept from message to message for their memory.
     std::vector<std::byte> payload_;
     std::vector<unique_fd> descriptors_;
-    bytes reply_;
+    buffer reply_;
 };
 
 }  // namespace spanker::sim::vfio_user

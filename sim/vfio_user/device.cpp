@@ -50,7 +50,7 @@ const device::row* device::find(std::uint16_t number)
 }
 
 int device::handle(std::uint16_t command, std::span<const std::byte> payload,
-                   std::vector<unique_fd>& fds, bytes& reply)
+                   std::vector<unique_fd>& fds, buffer& reply)
 {
     reply.clear();
     const row* const known = find(command);
@@ -76,7 +76,7 @@ void device::forget_client()
 
 // ---- what there is ----
 
-int device::agree(request& what, bytes& reply)
+int device::agree(request& what, buffer& reply)
 {
     version asked;
     take(what.payload, asked);
@@ -90,7 +90,7 @@ int device::agree(request& what, bytes& reply)
     return 0;
 }
 
-int device::describe_device(request& what, bytes& reply)
+int device::describe_device(request& what, buffer& reply)
 {
     device_info info;
     take(what.payload, info);
@@ -110,7 +110,7 @@ std::uint64_t device::region_bytes(std::uint32_t region) const
     return region == bar_region ? cards_.config(card_).bar_bytes : 0;
 }
 
-int device::describe_region(request& what, bytes& reply)
+int device::describe_region(request& what, buffer& reply)
 {
     region_info info;
     take(what.payload, info);
@@ -129,7 +129,7 @@ int device::describe_region(request& what, bytes& reply)
 }
 
 // Every access comes as a message: the card has side effects everywhere.
-int device::describe_region_fds(request& what, bytes& reply)
+int device::describe_region_fds(request& what, buffer& reply)
 {
     region_io_fds info;
     take(what.payload, info);
@@ -141,7 +141,7 @@ int device::describe_region_fds(request& what, bytes& reply)
 
 // ---- interrupts ----
 
-int device::describe_irqs(request& what, bytes& reply)
+int device::describe_irqs(request& what, buffer& reply)
 {
     irq_info info;
     take(what.payload, info);
@@ -152,7 +152,7 @@ int device::describe_irqs(request& what, bytes& reply)
     return 0;
 }
 
-int device::set_irqs(request& what, bytes&)
+int device::set_irqs(request& what, buffer&)
 {
     irq_set wanted;
     take(what.payload, wanted);
@@ -164,7 +164,7 @@ int device::set_irqs(request& what, bytes&)
 
 // ---- memory ----
 
-int device::map(request& what, bytes&)
+int device::map(request& what, buffer&)
 {
     dma_map_request wanted;
     take(what.payload, wanted);
@@ -174,7 +174,7 @@ int device::map(request& what, bytes&)
     return guest_.dma.map(wanted, what.fds.empty() ? none : what.fds.front());
 }
 
-int device::unmap(request& what, bytes& reply)
+int device::unmap(request& what, buffer& reply)
 {
     dma_unmap_request wanted;
     take(what.payload, wanted);
@@ -188,7 +188,7 @@ int device::unmap(request& what, bytes& reply)
     return 0;
 }
 
-int device::refuse_dirty_pages(request&, bytes&) { return EOPNOTSUPP; }
+int device::refuse_dirty_pages(request&, buffer&) { return EOPNOTSUPP; }
 
 // ---- accesses ----
 
@@ -265,7 +265,7 @@ void device::write_config(std::uint32_t offset, std::span<const std::byte> from)
     }
 }
 
-int device::read_region(request& what, bytes& reply)
+int device::read_region(request& what, buffer& reply)
 {
     region_access wanted;
     take(what.payload, wanted);
@@ -282,7 +282,7 @@ int device::read_region(request& what, bytes& reply)
     return 0;
 }
 
-int device::write_region(request& what, bytes& reply)
+int device::write_region(request& what, buffer& reply)
 {
     region_access wanted;
     take(what.payload, wanted);
@@ -299,7 +299,7 @@ int device::write_region(request& what, bytes& reply)
     return 0;
 }
 
-int device::reset(request&, bytes&)
+int device::reset(request&, buffer&)
 {
     cards_.reset(card_, reset_kind::bus);
     guest_.irqs.forget();

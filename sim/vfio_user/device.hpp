@@ -30,7 +30,7 @@ public:
     // Unknown commands are ENOSYS, what is not supported EOPNOTSUPP, what makes no sense EINVAL. A client agrees on the
     // version first. Descriptors that nobody keeps are the caller's.
     int handle(std::uint16_t command, std::span<const std::byte> payload,
-               std::vector<unique_fd>& fds, bytes& reply);
+               std::vector<unique_fd>& fds, buffer& reply);
 
     // The client is gone: bus reset, and nothing of it is kept.
     void forget_client();
@@ -44,23 +44,23 @@ private:
         command number;
         std::size_t least_bytes, most_bytes;  // of the payload
         std::size_t most_fds;
-        int (device::*handle)(request& what, bytes& reply);
+        int (device::*handle)(request& what, buffer& reply);
     };
     static const row table[];
     static const row* find(std::uint16_t number);
 
-    int agree(request& what, bytes& reply);
-    int map(request& what, bytes& reply);
-    int unmap(request& what, bytes& reply);
-    int describe_device(request& what, bytes& reply);
-    int describe_region(request& what, bytes& reply);
-    int describe_region_fds(request& what, bytes& reply);
-    int describe_irqs(request& what, bytes& reply);
-    int set_irqs(request& what, bytes& reply);
-    int read_region(request& what, bytes& reply);
-    int write_region(request& what, bytes& reply);
-    int reset(request& what, bytes& reply);
-    int refuse_dirty_pages(request& what, bytes& reply);
+    int agree(request& what, buffer& reply);
+    int map(request& what, buffer& reply);
+    int unmap(request& what, buffer& reply);
+    int describe_device(request& what, buffer& reply);
+    int describe_region(request& what, buffer& reply);
+    int describe_region_fds(request& what, buffer& reply);
+    int describe_irqs(request& what, buffer& reply);
+    int set_irqs(request& what, buffer& reply);
+    int read_region(request& what, buffer& reply);
+    int write_region(request& what, buffer& reply);
+    int reset(request& what, buffer& reply);
+    int refuse_dirty_pages(request& what, buffer& reply);
 
     std::uint64_t region_bytes(std::uint32_t region) const;
     int judge(const region_access& what) const;

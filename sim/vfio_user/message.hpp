@@ -15,7 +15,7 @@
 
 namespace spanker::sim::vfio_user {
 
-using bytes = std::vector<std::byte>;
+using buffer = std::vector<std::byte>;
 
 // Takes a structure off the front; false, and nothing taken, when there are too few bytes.
 template <typename structure>
@@ -30,7 +30,7 @@ bool take(std::span<const std::byte>& from, structure& out)
 }
 
 template <typename structure>
-void append(bytes& to, const structure& what)
+void append(buffer& to, const structure& what)
 {
     static_assert(std::is_trivially_copyable_v<structure>);
     const auto raw = std::as_bytes(std::span(&what, 1));

@@ -7,3 +7,8 @@ spanker_test(sim_threads_test
     SOURCES sim_threads.cpp
     LIBS spanker_sim
     LABELS tsan)
+# The cards behind sockets. nlohmann_json reads what they answer.
+spanker_test(vfio_user_test
+    SOURCES vfio_user_dma.cpp vfio_user_irqs.cpp vfio_user_messages.cpp vfio_user_stream.cpp vfio_user_work.cpp
+    LIBS spanker_vfio_user nlohmann_json::nlohmann_json
+    LABELS tsan)
