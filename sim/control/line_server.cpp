@@ -72,7 +72,7 @@ void line_server::let_in()
     if (socket)
         clients_.push_back({.socket = std::move(socket)});
     else
-        no_descriptors_ = errno == EMFILE || errno == ENFILE;
+        no_descriptors_ = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
 }
 
 // What a client asked before it left is answered as far as it takes the answers.

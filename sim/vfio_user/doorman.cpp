@@ -27,6 +27,9 @@ unique_fd take_client(const unique_fd& listener)
     return unique_fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
+// Another failure to accept (no descriptors are left) leaves the listener readable.
+bool passes(int error) { return error == EAGAIN || error == EINTR || error == ECONNABORTED; }
+
 void make_nonblocking(const unique_fd& fd)
 {
     if (::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK) != 0)
@@ -46,26 +49,25 @@ unique_fd doorman::next_client()
     constexpr int pause_ms =
         100;  // without descriptors to accept with, the listener stays readable
     for (int timeout_ms = -1;;) {
-        pollfd waits[] = {{.fd = closed_.get(), .events = POLLIN, .revents = 0},
-                          {.fd = listener_.get(),
-                           .events = static_cast<short>(timeout_ms < 0 ? POLLIN : 0),
-                           .revents = 0}};
+        pollfd waits[] = {
+            {.fd = closed_.get(), .events = POLLIN, .revents = 0},
+            {.fd = timeout_ms < 0 ? listener_.get() : -1, .events = POLLIN, .revents = 0}};
         ::poll(waits, std::size(waits), timeout_ms);
         if (waits[0].revents != 0)
             return {};
         unique_fd client = take_client(listener_);
         if (client)
             return client;
-        timeout_ms = errno == EMFILE || errno == ENFILE ? pause_ms : -1;
+        timeout_ms = passes(errno) ? -1 : pause_ms;
     }
 }
 
 bool doorman::wait(int fd, short events)
 {
-    for (short knocks = POLLIN;;) {
+    for (;;) {
         pollfd waits[] = {{.fd = closed_.get(), .events = POLLIN, .revents = 0},
                           {.fd = fd, .events = events, .revents = 0},
-                          {.fd = listener_.get(), .events = knocks, .revents = 0}};
+                          {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
         ::poll(waits, std::size(waits), -1);
         if (waits[0].revents != 0)
             return false;
@@ -73,10 +75,21 @@ bool doorman::wait(int fd, short events)
             return true;
         if (waits[2].revents == 0)
             continue;
-        if (take_client(listener_))
+        if (const unique_fd visitor = take_client(listener_); visitor)
             turned_away_();
-        else if (errno == EMFILE || errno == ENFILE)
-            knocks = 0;  // they can wait; this client cannot
+        else if (!passes(errno))
+            return wait_for_client(fd, events);  // others can wait
+    }
+}
+
+bool doorman::wait_for_client(int fd, short events)
+{
+    for (;;) {
+        pollfd waits[] = {{.fd = closed_.get(), .events = POLLIN, .revents = 0},
+                          {.fd = fd, .events = events, .revents = 0}};
+        ::poll(waits, std::size(waits), -1);
+        if (waits[0].revents != 0 || waits[1].revents != 0)
+            return waits[0].revents == 0;
     }
 }
 

@@ -24,6 +24,8 @@ public:
     void close();
 
 private:
+    bool wait_for_client(int fd, short events);
+
     const unique_fd listener_;
     const unique_fd closed_;  // an eventfd
     const std::function<void()> turned_away_;

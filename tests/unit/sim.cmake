@@ -12,3 +12,11 @@ spanker_test(vfio_user_test
     SOURCES vfio_user_dma.cpp vfio_user_irqs.cpp vfio_user_messages.cpp vfio_user_stream.cpp vfio_user_work.cpp
     LIBS spanker_vfio_user nlohmann_json::nlohmann_json
     LABELS tsan)
+spanker_test(sim_control_test
+    SOURCES sim_control.cpp
+    LIBS spanker_sim_control nlohmann_json::nlohmann_json
+    LABELS tsan)
+spanker_test(sim_tool_test
+    SOURCES sim_tool.cpp
+    LIBS spanker_sim_tool)
+add_dependencies(sim_tool_test spanker_sim_program) # which it starts

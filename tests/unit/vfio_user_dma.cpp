@@ -19,7 +19,7 @@ protected:
     std::string said;
     dma_map it{[this](const std::string& line) { said += line + "\n"; }};
     memory ram{1 << 20};
-    const unique_fd none;
+    unique_fd none;
 
     static dma_map_request request(std::uint64_t address, std::uint64_t size,
                                    std::uint64_t offset = 0, std::uint32_t flags = read_write)

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -23,9 +24,19 @@ constexpr timeval patience = {.tv_sec = 10, .tv_usec = 0};
     throw std::system_error(error, std::generic_category(), path + ": no answer");
 }
 
+sim::unique_fd reach(const std::string& path)
+{
+    try {
+        return sim::connect_to(path);
+    } catch (const std::system_error& problem) {
+        throw std::runtime_error(std::string(problem.what()) +
+                                 "; is there a spanker-sim that serves this directory?");
+    }
+}
+
 class line_client final {
 public:
-    explicit line_client(const std::string& path) : path_(path), socket_(sim::connect_to(path))
+    explicit line_client(const std::string& path) : path_(path), socket_(reach(path))
     {
         ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     }

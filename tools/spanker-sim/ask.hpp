@@ -9,7 +9,7 @@
 namespace spanker::sim_tool {
 
 // Sends the request, or each line of `from` if it is empty, and prints the answers to stdout. 0: all were ok; 1: one was
-// refused. Throws std::system_error when nobody answers.
+// refused. Throws std::runtime_error when nobody answers.
 int ask(const std::string& directory, const std::string& request, std::istream& from);
 
 }  // namespace spanker::sim_tool

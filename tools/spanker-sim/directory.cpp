@@ -43,12 +43,14 @@ directory::directory(const std::string& path) : path_(std::filesystem::absolute(
     held_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!held_)
         fail(path_, "cannot open the directory");
-    if (::flock(held_.get(), LOCK_EX | LOCK_NB) == 0)
-        return;
-    if (errno != EWOULDBLOCK)
-        fail(path_, "cannot lock the directory");
-    throw std::invalid_argument("--dir: another spanker-sim serves " + path_ +
-                                "; end that one, or name another directory");
+    if (::flock(held_.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK)
+            fail(path_, "cannot lock the directory");
+        throw std::invalid_argument("--dir: another spanker-sim serves " + path_ +
+                                    "; end that one, or name another directory");
+    }
+    // One that was killed may have left it, and who waits for it must not find that.
+    ::unlink(arguments_file().c_str());
 }
 
 directory::~directory()
@@ -69,12 +71,12 @@ sim::unique_fd directory::listen(const std::string& socket)
     return out;
 }
 
-void directory::publish(const std::string& name, const std::string& text)
+void directory::publish(const std::string& arguments)
 {
-    const std::string whole = path_ + "/" + name, part = whole + ".new";
+    const std::string whole = arguments_file(), part = whole + ".new";
     {
         std::ofstream file(part, std::ios::trunc);
-        file << text << std::flush;
+        file << arguments << std::flush;
         if (!file)
             fail(part, "cannot write");
     }

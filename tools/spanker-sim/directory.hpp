@@ -24,10 +24,12 @@ public:
     static std::string control_socket_of(const std::string& path) { return path + "/control"; }
 
     sim::unique_fd listen(const std::string& socket);
-    // Appears whole, and last of all: who waits for it may use the sockets.
-    void publish(const std::string& name, const std::string& text);
+    // qemu.args appears whole, and last of all: who waits for it may use the sockets.
+    void publish(const std::string& arguments);
 
 private:
+    std::string arguments_file() const { return path_ + "/qemu.args"; }
+
     std::string path_;  // absolute
     sim::unique_fd held_;
     std::vector<std::string> made_;

@@ -53,6 +53,7 @@ void serve(const options& what)
 {
     const ending_signals ending;
     ::umask(S_IRWXG | S_IRWXO);
+    ::signal(SIGPIPE, SIG_IGN);  // nobody need read what is printed
     directory home(what.directory);
 
     std::vector<sim::vfio_user::card_outlet> outlets;
@@ -71,7 +72,7 @@ void serve(const options& what)
         std::move(control), [&](std::string_view line) { return desk.answer(line); });
 
     const std::string args = qemu_args(what, sockets, home.control_socket());
-    home.publish("qemu.args", args);
+    home.publish(args);
     std::fputs(args.c_str(), stdout);
     std::fflush(stdout);
     std::fprintf(stderr, "spanker-sim: serves %zu cards in %s; ctrl-C or SIGTERM ends it\n",
