@@ -29,7 +29,8 @@ std::vector<timing::card_costs> costs_of(const fabric_config& config)
 }  // namespace
 
 card_state::card_state(unsigned number, const card_config& its_config)
-    : index(number), config(its_config), pci(its_config.vectors), irq(its_config.vectors),
+    : index(number), config(its_config),
+      pci(its_config.vectors, its_config.msix, its_config.bar_bytes), irq(its_config.vectors),
       memory(its_config.ddr_bytes)
 {}
 
