@@ -17,7 +17,7 @@ FAULTS = re.compile(
 HARMLESS = re.compile(r"rig: |DMA-API: preallocated|DMA-API: debugging enabled|DMA-API: disabled|kmemleak: Kernel memory leak detector")
 
 STAMP = re.compile(r"^\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
-TAP = re.compile(r"^(not )?ok(?: (\d+))?(?: -)? ?(.*?)(?: # (SKIP|TODO)\b ?(.*))?$")
+TAP = re.compile(r"^(not )?ok(?: (\d+))?(?: -)? ?(.*?)(?: # (SKIP)\b ?(.*))?$")
 PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?$")
 GTEST = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([\w/.-]+)(?:, .*)?(?: \(\d+ ms\))$")
 

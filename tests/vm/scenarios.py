@@ -38,5 +38,5 @@ PROGRAMS = {
 }
 
 SCENARIOS = (
-    Scenario("plain", ("boot",), module=False),
+    Scenario("plain", ("boot",), kernels=STOCK + ("debug",), module=False),
 )

@@ -8,6 +8,7 @@
 #   tools/vm/debug-kernel.sh --cached   status 75 unless it is there
 #
 # The folder is made like those of `tools/vm/fetch.sh kernel`: vmlinuz, release, suite, usr/src, usr/lib/modules.
+# shellcheck disable=SC2154 # vm_cache is of pieces.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tools/vm/pieces.sh

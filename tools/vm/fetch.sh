@@ -8,10 +8,12 @@
 #   tools/vm/fetch.sh kernel SERIES    image, modules and headers of the newest kernel of a series: 6.1, 6.12 or 7
 #   tools/vm/fetch.sh root SUITE       a folder with compiler, make, sparse and dkms of a suite, to chroot into
 #   tools/vm/fetch.sh source SERIES    the kernel's source, with Debian's patches
+#   tools/vm/fetch.sh checkpatch       the kernel's style checker, from the newest source
 #   tools/vm/fetch.sh series           the series there are, one a line
 #   tools/vm/fetch.sh update           forgets which kernels were the newest: the next calls look again
 #
 # What is in the cache is used without asking a mirror. Status 75 means: cannot be had now, the last line says why.
+# shellcheck disable=SC2154 # vm_cache is of pieces.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tools/vm/pieces.sh
@@ -201,12 +203,29 @@ fetch_source() { # SERIES
     echo "$vm_cache/source-$version"
 }
 
+make_checkpatch() { # FOLDER VERSION SUITE
+    mkdir "$1/package"
+    echo "linux-source-6.12 $2" | apt_unpack "$3" "$1/package"
+    tar -x -C "$1" --strip-components=2 --wildcards -f "$1"/package/usr/src/linux-source-6.12.tar.xz \
+        '*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch'
+    rm -rf -- "$1/package"
+}
+
+fetch_checkpatch() {
+    local version suite
+    remember source-6.12 resolve_source 6.12
+    read -r version suite <"$vm_cache/newest/source-6.12"
+    piece "checkpatch-$version" make_checkpatch "$version" "$suite"
+    echo "$vm_cache/checkpatch-$version/checkpatch.pl"
+}
+
 case ${1-} in
 qemu) fetch_qemu ;;
 kernel) fetch_kernel "${2:?say a series, for example 6.12}" ;;
 root) fetch_root "${2:?say a suite, for example trixie}" ;;
 source) fetch_source "${2:?say a series, for example 6.12}" ;;
+checkpatch) fetch_checkpatch ;;
 series) awk '{print $1}' <<<"$series_table" ;;
 update) rm -rf -- "$vm_cache/newest" "$vm_cache"/apt/*/updated ;;
-*) die "say qemu, kernel SERIES, root SUITE, source SERIES, series or update" ;;
+*) die "say qemu, kernel SERIES, root SUITE, source SERIES, checkpatch, series or update" ;;
 esac

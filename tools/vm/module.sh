@@ -8,7 +8,8 @@
 # KERNEL is a series that tools/vm/fetch.sh knows, `debug` (tools/vm/debug-kernel.sh), `running`, or the folder of one made
 # by either program. All but `running` are built inside the root of their suite, with the compiler they were built with.
 # MODULE_SOURCE=FOLDER builds another module than the one of this tree: a folder with kernel/Kbuild.
-# Objects are kept in build/modules/RELEASE, so that a second call compiles only what changed.
+# Objects are kept in build/modules/RELEASE, so that a second call compiles only what changed; MODULE_FRESH=NAME compiles
+# everything anew, in build/modules/RELEASE.NAME.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -35,6 +36,10 @@ build() { # RELEASE
     shift
     out=$PWD/build/modules/$release
     [ "$source" = "$PWD" ] || out+=.$(cksum <<<"$source" | cut -d ' ' -f 1)
+    if [ -n "${MODULE_FRESH-}" ]; then
+        out+=.$MODULE_FRESH
+        rm -rf -- "$out"
+    fi
     mkdir -p "$out"
     exec {lock}>"$out/.lock"
     flock "$lock"
