@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 from cpio import Archive
 
@@ -76,11 +77,10 @@ class Guest:
         if not os.access(source, os.X_OK):
             raise GuestError(f"{source} is not built")
         path = path or f"bin/{os.path.basename(source)}"
-        stripped = subprocess.run(["strip", "-o", "/dev/stdout", source], capture_output=True, check=False)
-        if stripped.returncode:
-            self.add_file(source, path)
-        else:
-            self.archive.file(path, stripped.stdout, 0o755)
+        with tempfile.NamedTemporaryFile(prefix="spanker-vm-") as copy:
+            subprocess.run(["strip", "-o", copy.name, source], check=True)
+            with open(copy.name, "rb") as file:
+                self.archive.file(path, file.read(), 0o755)
         self._add_libraries(source)
 
     def _add_libraries(self, source):

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import shlex
 import signal
+import tempfile
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -21,12 +21,15 @@ def die_with_parent():
 
 
 @contextlib.asynccontextmanager
-async def process(arguments, log, **options):
+async def process(arguments, log):
     """A child in a process group of its own; ended, group and all, when the block is left."""
-    with open(log, "ab") as out:
-        child = await asyncio.create_subprocess_exec(
-            *arguments, stdin=options.pop("stdin", asyncio.subprocess.DEVNULL), stdout=out, stderr=out,
-            preexec_fn=die_with_parent, start_new_session=True, **options)
+    try:
+        with open(log, "ab") as out:
+            child = await asyncio.create_subprocess_exec(
+                *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=die_with_parent,
+                start_new_session=True)
+    except OSError as error:
+        raise MachineError(f"cannot start {arguments[0]}: {error.strerror}") from error
     try:
         yield child
     finally:
@@ -77,46 +80,43 @@ async def accelerator(qemu, kernel):
 
 
 def sim_arguments(folder):
-    """What spanker-sim tells QEMU, one argument a line or as in a shell."""
+    """What spanker-sim tells QEMU: memory, a port and a card each, a serial port to its control socket."""
     with open(f"{folder}/qemu.args", encoding="utf-8") as file:
-        return shlex.split(file.read(), comments=True)
+        return file.read().splitlines()
 
 
 class Machine:
-    """A scenario on a kernel, in a folder of its own: console.log, tap.log, qemu.log, sim.log. A warning ends a stock
+    """A scenario on a kernel. Logs lie in a folder of its own: console.log, tap.log, qemu.log, sim.log; sockets in a
+    short one, for their paths may have 107 characters. A warning ends a stock
     kernel; the debug kernel goes on, for it has more to tell."""
 
     def __init__(self, scenario, series, kernel, folder, tools):
         self.scenario, self.kernel, self.folder, self.tools = scenario, kernel, folder, tools
         self.strict = "" if series == "debug" else "panic_on_warn=1"
-        self.sockets = f"{folder}/sim"
+        self.sockets = None
 
     def command(self, shell=False):
         scenario = self.scenario
         kvm = self.tools.accelerator == "kvm"
-        memory = f"{scenario.memory_mib}M"
         cmdline = ["console=ttyS0", "panic=-1", "oops=panic", "loglevel=7", self.strict, scenario.cmdline]
         if not kvm:
             cmdline += ["no_timer_check", "tsc=reliable"]
         if shell:
             cmdline += ["spanker.shell"]
         arguments = [
-            self.tools.qemu, "-machine", f"q35,accel={self.tools.accelerator},memory-backend=m0",
-            "-cpu", "host" if kvm else "max,la57=off", "-smp", str(scenario.cpus), "-m", memory,
-            "-object", f"memory-backend-memfd,id=m0,size={memory},share=on",
-            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+            self.tools.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-cpu", "host" if kvm else "max,la57=off", "-smp", str(scenario.cpus)]
+        if scenario.cards:
+            arguments += sim_arguments(self.sockets)
+        else:
+            arguments += ["-machine", f"q35,accel={self.tools.accelerator}", "-m", f"{scenario.memory_mib}M"]
+        arguments += [
             "-kernel", f"{self.kernel}/vmlinuz", "-initrd", f"{self.folder}/initramfs",
             "-append", " ".join(filter(None, cmdline))]
         if shell:
             arguments += ["-serial", "mon:stdio"]
         else:
             arguments += ["-serial", f"file:{self.folder}/console.log", "-serial", f"file:{self.folder}/tap.log"]
-        arguments += ["-qmp", f"unix:{self.folder}/qmp,server=on,wait=off"]
-        if scenario.cards:
-            arguments += ["-device", "virtio-serial-pci",
-                          "-chardev", f"socket,id=sim,path={self.sockets}/control",
-                          "-device", "virtserialport,chardev=sim,name=sim", *sim_arguments(self.sockets)]
         return arguments + list(scenario.qemu)
 
     @contextlib.asynccontextmanager
@@ -126,17 +126,18 @@ class Machine:
         if not scenario.cards:
             yield None
             return
-        os.makedirs(self.sockets)
         log = f"{self.folder}/sim.log"
-        async with process([f"{self.tools.build}/bin/spanker-sim", "--cards", str(scenario.cards), "--topology",
-                            scenario.topology, "--dir", self.sockets, *scenario.sim], log) as sim:
-            for _ in range(1500):
-                if os.path.exists(f"{self.sockets}/qemu.args") or sim.returncode is not None:
-                    break
-                await asyncio.sleep(0.02)
-            if not os.path.exists(f"{self.sockets}/qemu.args"):
-                raise MachineError(f"spanker-sim wrote no qemu.args: {last_line(log)}")
-            yield sim
+        with tempfile.TemporaryDirectory(prefix="spanker-vm-") as self.sockets:
+            async with process([f"{self.tools.build}/bin/spanker-sim", "--cards", str(scenario.cards), "--topology",
+                                scenario.topology, "--dir", self.sockets, f"--accel={self.tools.accelerator}",
+                                "--guest-memory", f"{scenario.memory_mib}M", *scenario.sim], log) as sim:
+                for _ in range(1500):
+                    if os.path.exists(f"{self.sockets}/qemu.args") or sim.returncode is not None:
+                        break
+                    await asyncio.sleep(0.02)
+                if not os.path.exists(f"{self.sockets}/qemu.args"):
+                    raise MachineError(f"spanker-sim wrote no qemu.args: {last_line(log)}")
+                yield sim
 
     async def boot(self):
         """Boots and waits for the end. A machine that does not end, or whose parts die, is an error."""

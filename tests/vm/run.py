@@ -27,6 +27,7 @@ from scenarios import PROGRAMS, SCENARIOS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNAVAILABLE = 75
+DEBUG_SLOWER = 3  # at least: the checkers of the debug kernel
 CARD_ID = "0xdead:0xbeef"
 
 
@@ -109,13 +110,15 @@ async def make_guest(scenario, series, kernel, pieces, path):
         lines = []
         for name in scenario.programs:
             program = PROGRAMS[name]
-            lines.append(f"{name} {program.seconds} {program.command}")
+            seconds = program.seconds * (DEBUG_SLOWER if series == "debug" else 1)
+            lines.append(f"{name} {seconds} {program.command}")
             for binary in program.binaries:
                 guest.add_program(os.path.join(OPTIONS.build, "bin", binary))
             for tool, package in program.tools:
                 guest.add_program(find_program(tool, package))
         guest.write(path, lines, {"RELEASE": guest.release, "CARDS": scenario.cards, "CARD_ID": CARD_ID,
-                                  "SCENARIO": scenario.name})
+                                  "SLOWER": DEBUG_SLOWER if series == "debug" else 1,
+                                  **scenario.settings})
 
     await asyncio.to_thread(make)
 

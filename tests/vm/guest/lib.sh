@@ -47,9 +47,9 @@ finish() {
     exit $((tap_failed != 0))
 }
 
-# Waits until a command succeeds, at most so many seconds.
+# Waits until a command succeeds, at most so many seconds, more on a kernel with checkers.
 eventually() { # SECONDS COMMAND...
-    tap_tries=$(($1 * 20))
+    tap_tries=$(($1 * 20 * SLOWER))
     shift
     until "$@"; do
         tap_tries=$((tap_tries - 1))
@@ -57,6 +57,18 @@ eventually() { # SECONDS COMMAND...
         usleep 50000
     done
 }
+
+# Runs a function in a process of its own and ends that when its time is over.
+within() { # SECONDS FUNCTION ARGUMENTS...
+    tap_seconds=$1
+    shift
+    "$@" &
+    tap_pid=$!
+    eventually "$tap_seconds" has_ended $tap_pid || { echo "not done in $tap_seconds seconds: $*"; kill -9 $tap_pid; }
+    wait $tap_pid
+}
+
+has_ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
 
 is() { # WANTED FOUND
     [ "$1" = "$2" ] || { echo "wanted '$1', found '$2'"; return 1; }
@@ -72,18 +84,19 @@ cards_on_bus() {
 # The card model's control socket, as a port of the guest.
 sim_port() {
     for port in /sys/class/virtio-ports/*; do
-        [ "$(cat "$port/name" 2>/dev/null)" != sim ] || { echo "/dev/$(basename "$port")"; return; }
+        [ "$(cat "$port/name" 2>/dev/null)" != spanker.control ] || { echo "/dev/${port##*/}"; return; }
     done
+    echo "the guest has no port to the card model" >&2
     return 1
 }
 
-# Says one line to the card model and prints its answer; fails unless that begins with `ok`.
+# Says one line to the card model and prints its answer, a line of JSON; fails unless that says ok.
 sim() { # WORDS...
     (
         exec 7<>"$(sim_port)" || exit 1
         echo "$*" >&7
-        read -t 20 -r answer <&7 || { echo "sim does not answer: $*"; exit 1; }
+        read -t 20 -r answer <&7 || { echo "the card model does not answer: $*"; exit 1; }
         echo "$answer"
-        [ "${answer%% *}" = ok ]
+        case $answer in '{"ok":true'*) ;; *) exit 1 ;; esac
     )
 }
