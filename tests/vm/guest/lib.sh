@@ -3,7 +3,7 @@
 #
 # Sourced by the tests of a guest: TAP. A test is a sentence and a command that must succeed; the command's output is shown
 # when it does not.
-# shellcheck disable=SC1091,SC2034
+# shellcheck disable=SC1091,SC2034,SC3045 # read -t is known to busybox
 . /etc/settings
 
 tap_count=0 tap_failed=0
