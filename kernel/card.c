@@ -6,7 +6,7 @@
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "mmio.h"
 #include "spanker.h"
@@ -34,6 +34,8 @@ int spanker_enter(struct spanker_card *card, u32 generation, int *index)
 	err = spanker_gate_check(card, generation);
 	if (err)
 		srcu_read_unlock(&card->gate, *index);
+	else
+		__release(&card->gate);	/* for sparse: not followed further */
 	return err;
 }
 
@@ -44,6 +46,7 @@ int spanker_enter_card(struct spanker_card *card, int *index)
 
 void spanker_exit(struct spanker_card *card, int index)
 {
+	__acquire(&card->gate);
 	srcu_read_unlock(&card->gate, index);
 }
 

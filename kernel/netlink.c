@@ -2,7 +2,7 @@
 /*
  * Generic netlink family "spanker": dumps of cards and ports, and events. The
  */
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
