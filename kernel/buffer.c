@@ -21,7 +21,7 @@
 
 #include "spanker.h"
 
-#define BYTES_MAX	(1ull << 40)
+#define BYTES_MAX	BIT_ULL(40)
 #define OFFSET_UNIT	4096
 
 /* ---- taking it apart ---- */
@@ -40,6 +40,11 @@ static void free_list(struct spanker_buffer *buffer)
 	kvfree(buffer->starts);
 }
 
+static unsigned long pages_of(const struct scatterlist *part)
+{
+	return DIV_ROUND_UP(part->offset + part->length, PAGE_SIZE);
+}
+
 static void unpin(struct spanker_buffer *buffer)
 {
 	bool dirty = buffer->access & SPANKER_BUFFER_WRITE;
@@ -47,9 +52,8 @@ static void unpin(struct spanker_buffer *buffer)
 	unsigned int index;
 
 	for_each_sgtable_sg(&buffer->memory, part, index)
-		unpin_user_page_range_dirty_lock(sg_page(part),
-			DIV_ROUND_UP(part->offset + part->length, PAGE_SIZE),
-			dirty);
+		unpin_user_page_range_dirty_lock(sg_page(part), pages_of(part),
+						 dirty);
 	sg_free_table(&buffer->memory);
 }
 

@@ -11,7 +11,7 @@
 #include "mmio.h"
 #include "spanker.h"
 
-#define HEAP_NODES		(1u << 15)	/* pieces of memory at a time */
+#define HEAP_NODES		BIT(15)	/* pieces of memory at a time */
 #define READY_TIMEOUT_NS	(2 * NSEC_PER_SEC)
 #define OWN_VECTOR		0		/* queue 0 and events */
 #define EVENTS			(SPK_EVENT_FATAL | SPK_EVENT_QUEUE_FAULT)

@@ -22,7 +22,7 @@ static int get_info(struct file *filp, void *arg, void __user *user)
 	 * A file with a queue is stale after a reset; one without only looks,
 	 * and is told what became of the card as long as it is there.
 	 */
-	if (smp_load_acquire(&file->queue))
+	if (spanker_file_queue(file))
 		err = spanker_gate_check(file->card, file->generation);
 	else if (READ_ONCE(file->card->unbound))
 		err = -ENODEV;

@@ -32,6 +32,7 @@ struct spanker_group {
 	u32 files;
 };
 
+/* What stands in the table, and who is a member of what. */
 DEFINE_MUTEX(spanker_groups_lock);
 static struct spk_channel_table channels;	/* spanker_groups_lock */
 
@@ -258,7 +259,7 @@ static int claim_of(struct spanker_group *group, u32 index,
 	err = spanker_gate_check(card, file->generation);
 	if (err)
 		return err;
-	if (!smp_load_acquire(&file->queue) || !member->port_mask ||
+	if (!spanker_file_queue(file) || !member->port_mask ||
 	    member->port_mask >> card->caps.ports ||
 	    member->channel >= card->caps.channels)
 		return -EINVAL;

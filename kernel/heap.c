@@ -8,8 +8,8 @@
 #include "spanker.h"
 
 /* One FILL holds the memory engine: little beside work, much on an idle card. */
-#define ZERO_BESIDE_WORK_BYTES	(1ull << 20)
-#define ZERO_ALONE_BYTES	(256ull << 20)
+#define ZERO_BESIDE_WORK_BYTES	BIT_ULL(20)
+#define ZERO_ALONE_BYTES	BIT_ULL(28)
 #define ZEROING_AT_ONCE		4
 #define KEPT_FOR_ABORTS		(SPANKER_OWN_DEPTH - ZEROING_AT_ONCE)
 
@@ -57,6 +57,12 @@ static int try_alloc(struct spanker_card *card, u64 bytes,
 	return err;
 }
 
+static bool moved(struct spanker_card *card, u32 generation, u32 cleaned)
+{
+	return READ_ONCE(card->cleaned) != cleaned ||
+	       spanker_gate_check(card, generation);
+}
+
 int spanker_heap_alloc(struct spanker_card *card, u32 generation, u64 bytes,
 		       struct spk_block *block)
 {
@@ -71,10 +77,10 @@ int spanker_heap_alloc(struct spanker_card *card, u32 generation, u64 bytes,
 		spanker_exit(card, index);
 		if (err != -EAGAIN)
 			return err;
-		if (wait_event_interruptible(card->cleaning,
-				READ_ONCE(card->cleaned) != cleaned ||
-				spanker_gate_check(card, generation)))
-			return -ERESTARTSYS;
+		err = wait_event_interruptible(card->cleaning,
+					       moved(card, generation, cleaned));
+		if (err)
+			return err;
 	}
 }
 

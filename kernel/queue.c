@@ -305,6 +305,17 @@ void spanker_queue_tick_at(struct spanker_file *file, u64 ns)
 			 ns > now_ns ? nsecs_to_jiffies(ns - now_ns) + 1 : 0);
 }
 
+/* At the next deadline, or soon, to look whether all is well. */
+void spanker_queue_watch(struct spanker_file *file)
+{
+	struct spk_batches *batches = &file->queue->core.batches;
+	u64 next_ns = spk_deadline_next_ns(&batches->deadlines);
+
+	if (batches->flying)
+		next_ns = min(next_ns, ktime_get_ns() + LOOK_NS);
+	spanker_queue_tick_at(file, next_ns);
+}
+
 void spanker_queue_issue_aborts(struct spanker_file *file)
 {
 	struct spanker_card *card = file->card;
@@ -327,14 +338,15 @@ void spanker_queue_issue_aborts(struct spanker_file *file)
 void spanker_queue_abort_done(struct spanker_file *file, u16 id)
 {
 	struct spk_batches *batches = &file->queue->core.batches;
+	u64 next_ns;
 
 	mutex_lock(&file->lock);
 	if (!spanker_gate_check(file->card, file->generation)) {
 		/* Its completion is on the ring already, most likely. */
 		reap(file, ~0u);
 		spk_batch_abort_done(batches, id, ktime_get_ns());
-		spanker_queue_tick_at(file,
-				spk_deadline_next_ns(&batches->deadlines));
+		next_ns = spk_deadline_next_ns(&batches->deadlines);
+		spanker_queue_tick_at(file, next_ns);
 	}
 	mutex_unlock(&file->lock);
 }
@@ -370,9 +382,7 @@ static void act_on_deadlines(struct spanker_file *file)
 	if (actions & SPK_STEP_ABORT)
 		spanker_queue_issue_aborts(file);
 	look_at_card(file);
-	if (queue->core.batches.flying)
-		next_ns = min(next_ns, now_ns + LOOK_NS);
-	spanker_queue_tick_at(file, next_ns);
+	spanker_queue_watch(file);
 	mutex_unlock(&file->lock);
 	spanker_file_wake(file);
 }

@@ -14,7 +14,7 @@
 
 #include "spanker.h"
 
-#define TAKE_MAX	(1u << 20)	/* records in one call */
+#define TAKE_MAX	BIT(20)	/* records in one call */
 
 /* Unread records; takes completions that nobody was told of. */
 static u32 count_unread(struct spanker_file *file)
@@ -125,7 +125,7 @@ ssize_t spanker_records_read(struct spanker_file *file, char __user *to,
 			TAKE_MAX);
 	int count;
 
-	if (!smp_load_acquire(&file->queue) || !max)
+	if (!spanker_file_queue(file) || !max)
 		return -EINVAL;
 	for (;;) {
 		if (mutex_lock_interruptible(&file->read_lock))
@@ -163,7 +163,7 @@ int spanker_records_wait(struct spanker_file *file,
 {
 	int count, err = 0;
 
-	if (!smp_load_acquire(&file->queue) || !arg->max)
+	if (!spanker_file_queue(file) || !arg->max)
 		return -EINVAL;
 	if (!was_submitted(file, arg->seq))
 		return -ENOENT;

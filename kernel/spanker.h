@@ -314,8 +314,8 @@ struct spanker_file {
 	u32 walk;			/* reset_lock */
 	wait_queue_head_t wait;
 
-	struct mutex submit_lock;
-	struct mutex read_lock;
+	struct mutex submit_lock;	/* queue->items */
+	struct mutex read_lock;		/* one taker of records */
 	struct mutex lock;		/* all that follows */
 	struct spanker_queue *queue;	/* made once, or NULL */
 	struct spanker_handles tensors;
@@ -323,6 +323,14 @@ struct spanker_file {
 	u64 pinned_bytes;
 	struct list_head groups;	/* memberships */
 };
+
+/* Without its lock: a queue is made once and stays as long as the file. */
+static inline struct spanker_queue *
+spanker_file_queue(const struct spanker_file *file)
+{
+	/* Partner: the release in spanker_queue_create(). */
+	return smp_load_acquire(&file->queue);
+}
 
 extern const struct file_operations spanker_card_fops;
 
@@ -347,6 +355,8 @@ void spanker_queue_issue_aborts(struct spanker_file *file);
 void spanker_queue_abort_done(struct spanker_file *file, u16 id);
 /* file->lock is held: the tick is due at ns (CLOCK_MONOTONIC) or earlier. */
 void spanker_queue_tick_at(struct spanker_file *file, u64 ns);
+/* file->lock is held, the gate entered: the tick when it is needed next. */
+void spanker_queue_watch(struct spanker_file *file);
 /* Ends all work; for good also takes the rings away. file->lock is held. */
 void spanker_queue_end(struct spanker_file *file, int result, u32 card_status,
 		       bool for_good);

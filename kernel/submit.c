@@ -30,9 +30,7 @@ static int submit_locked(struct spanker_file *file,
 		return err;
 	spanker_write(file->card, SPK_REG_SQ_TAIL(queue->rings.number),
 		      submission->out_doorbell);
-	spanker_queue_tick_at(file,
-		min(spk_deadline_next_ns(&queue->core.batches.deadlines),
-		    ktime_get_ns() + 250 * NSEC_PER_MSEC));
+	spanker_queue_watch(file);
 	return 0;
 }
 
@@ -88,7 +86,7 @@ static int copy_and_submit(struct spanker_file *file,
 
 int spanker_submit(struct spanker_file *file, struct spanker_work_submit *arg)
 {
-	struct spanker_queue *queue = smp_load_acquire(&file->queue);
+	struct spanker_queue *queue = spanker_file_queue(file);
 	int err;
 
 	arg->out_bad_item = SPANKER_NO_ITEM;
