@@ -31,6 +31,13 @@ static inline void spanker_eventfd_signal(struct eventfd_ctx *context)
 #define spanker_devnode_device	struct device
 #endif
 
+/* 6.4: the list of channels is const. */
+#ifdef SPANKER_HWMON_INFO_CONST
+#define SPANKER_HWMON_CONST	const
+#else
+#define SPANKER_HWMON_CONST
+#endif
+
 /* 6.6: attributes of a dump. */
 static inline struct nlattr **spanker_dump_attrs(struct netlink_callback *cb)
 {

@@ -18,6 +18,7 @@ has() { # HEADER REGEX FLAG
 
 has linux/eventfd.h 'eventfd_signal\(struct eventfd_ctx \*ctx\)' SPANKER_EVENTFD_SIGNAL_1
 has linux/device/class.h 'devnode\)\(const struct device' SPANKER_DEVNODE_CONST
+has linux/hwmon.h 'hwmon_channel_info \* const \*info;' SPANKER_HWMON_INFO_CONST
 has net/genetlink.h '^genl_info_dump\(' SPANKER_GENL_INFO_DUMP
 has linux/aer.h '^int pci_enable_pcie_error_reporting' SPANKER_ENABLE_AER
 exit 0

@@ -170,6 +170,7 @@ static const struct {
 	{ "interrupts", spanker_vectors_request, spanker_vectors_free },
 	{ "number", take_number, spanker_cards_remove },
 	{ "start", start, spanker_card_unbind },
+	{ "sensors", spanker_sensors_add, spanker_sensors_remove },
 	{ "device node", publish, unpublish },
 };
 

@@ -174,6 +174,7 @@ struct spanker_card {
 	struct spk_caps caps;
 	struct spanker_vector vector[SPK_MSIX_VECTORS];
 	u32 vectors;			/* granted */
+	struct device *sensors;
 	u32 steps;			/* of the probe that were done */
 	const char *why;		/* the probe failed */
 
@@ -437,6 +438,22 @@ void spanker_groups_forget(struct spanker_file *file);
 void spanker_groups_restore(struct spanker_card *card);
 /* The descriptor is made, not yet installed. */
 int spanker_group_create(struct spanker_group_create *arg, struct file **out);
+
+/* ---- hwmon.c ---- */
+
+#if IS_ENABLED(CONFIG_HWMON)
+int spanker_sensors_add(struct spanker_card *card);
+void spanker_sensors_remove(struct spanker_card *card);
+#else
+static inline int spanker_sensors_add(struct spanker_card *card)
+{
+	return 0;
+}
+
+static inline void spanker_sensors_remove(struct spanker_card *card)
+{
+}
+#endif
 
 /* ---- drv.c: the table of cards ---- */
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/class/spanker/spankerN/: what a card is, for udev and for people. One
- * value per file; none of them touches the card.
+ * value per file, and all but busy_ns without asking the card.
  */
 #include <linux/sysfs.h>
 
+#include "mmio.h"
 #include "spanker.h"
 
 static struct spanker_card *card_of(struct device *dev)
@@ -61,12 +62,35 @@ static ssize_t queues_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(queues);
 
+/* Per engine class in the order of enum spk_engine; asks the card. */
+static ssize_t busy_ns_show(struct device *dev, struct device_attribute *attr,
+			    char *to)
+{
+	struct spanker_card *card = card_of(dev);
+	int index, length = 0;
+	ssize_t err;
+	u32 class;
+
+	err = spanker_enter_card(card, &index);
+	if (err)
+		return err;
+	for (class = 0; class < SPK_ENGINE_CLASSES; class++)
+		length += sysfs_emit_at(to, length, "%s%llu", class ? " " : "",
+					spanker_read64(card,
+						SPK_REG_BUSY_LO(class)));
+	spanker_exit(card, index);
+	length += sysfs_emit_at(to, length, "\n");
+	return length;
+}
+static DEVICE_ATTR_RO(busy_ns);
+
 static struct attribute *card_attrs[] = {
 	&dev_attr_serial.attr,
 	&dev_attr_gateware_version.attr,
 	&dev_attr_reset_generation.attr,
 	&dev_attr_state.attr,
 	&dev_attr_queues.attr,
+	&dev_attr_busy_ns.attr,
 	NULL
 };
 
