@@ -71,6 +71,9 @@ static int identify(struct spanker_card *card)
 	err = spk_caps_decode(words, &card->caps, &card->why);
 	if (!err)
 		return 0;
+	if (err == -EINVAL)
+		dev_err(&card->pdev->dev, "the driver cannot use its %s\n",
+			card->why);
 	dev_err(&card->pdev->dev,
 		"magic %#x (a Sail card has %#x), interface %u.%u (the driver speaks %u)\n",
 		words[SPK_REG_MAGIC / 4], SPK_MAGIC,
