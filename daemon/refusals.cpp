@@ -149,7 +149,7 @@ result<void> check_memfd(const buffer_spec& spec)
     if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) && (spec.access & SPANKER_BUFFER_WRITE))
         return fail(SPANKER_ERR_DENIED,
                     "buffer: the memfd is sealed against writing; register it for reading only");
-    struct stat at {};
+    struct stat at = {};
     if (::fstat(spec.memfd, &at) != 0)
         return fail_os(errno, "buffer: cannot learn the size of the memfd");
     const auto size = static_cast<std::uint64_t>(at.st_size);

@@ -55,7 +55,7 @@ unique_fd connect_to(const std::string& path)
 
 unique_fd open_path(const std::string& path)
 {
-    struct stat what {};
+    struct stat what = {};
     if (::stat(path.c_str(), &what) == 0 && S_ISSOCK(what.st_mode))
         return connect_to(path);
     return unique_fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
