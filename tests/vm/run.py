@@ -98,7 +98,13 @@ class Pieces:
         return await self.get("module.sh", series)
 
 
-async def make_guest(scenario, series, kernel, pieces, path):
+def lacks(program):
+    """Whether the build may do without this program's binaries, and does."""
+    return program.optional and not all(os.path.exists(os.path.join(OPTIONS.build, "bin", binary))
+                                        for binary in program.binaries)
+
+
+async def make_guest(scenario, programs, series, kernel, pieces, path):
     module = await pieces.module(series) if scenario.module else None
 
     def make():
@@ -108,7 +114,7 @@ async def make_guest(scenario, series, kernel, pieces, path):
         if module:
             guest.add_own_module(module)
         lines = []
-        for name in scenario.programs:
+        for name in programs:
             program = PROGRAMS[name]
             seconds = program.seconds * (DEBUG_SLOWER if series == "debug" else 1)
             lines.append(f"{name} {seconds} {program.command}")
@@ -130,7 +136,8 @@ async def boot(name, scenario, series, pieces, slots):
         kernel = await pieces.kernel(series)
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        await make_guest(scenario, series, kernel, pieces, f"{folder}/initramfs")
+        programs = [name for name in scenario.programs if not lacks(PROGRAMS[name])]
+        await make_guest(scenario, programs, series, kernel, pieces, f"{folder}/initramfs")
         async with slots:
             started = time.monotonic()
             trouble = None
@@ -138,7 +145,8 @@ async def boot(name, scenario, series, pieces, slots):
                 await Machine(scenario, series, kernel, folder, TOOLS).boot()
             except MachineError as error:
                 trouble = str(error)
-        results, done = read_programs(text_of(f"{folder}/tap.log"), scenario.programs)
+        results, done = read_programs(text_of(f"{folder}/tap.log"), programs)
+        results.skipped += [(name, PROGRAMS[name].optional) for name in scenario.programs if name not in programs]
         faults, missing = read_log(text_of(f"{folder}/console.log"), scenario.allowed, scenario.expected)
         results.failed += faults + missing
         if trouble or not done:
@@ -210,7 +218,8 @@ async def run_shell(series, names):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     kernel = await pieces.kernel(series)
-    await make_guest(scenario, series, kernel, pieces, f"{folder}/initramfs")
+    programs = [name for name in scenario.programs if not lacks(PROGRAMS[name])]
+    await make_guest(scenario, programs, series, kernel, pieces, f"{folder}/initramfs")
     await Machine(scenario, series, kernel, folder, TOOLS).shell()
     return True
 
