@@ -45,6 +45,12 @@ struct table_top {
         : bus(one_card().cards, [](unsigned, const std::string&) {}), cards(one_card(), bus),
           it(cards, 0, bus.of(0), {{SPK_REG_MAGIC, 1}}), ram(::memfd_create("ram", MFD_CLOEXEC))
     {
+        make_whole();
+    }
+
+    // An input may have cut it.
+    void make_whole() const
+    {
         if (::ftruncate(ram.get(), ram_bytes) != 0)
             broken("no memory");
     }
@@ -102,7 +108,8 @@ struct table_top {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     auto input = std::as_bytes(std::span(data, size));
-    table_top at;
+    static table_top at;  // one client after the other, as a server has them
+    at.make_whole();
     // Most inputs would never get past this by chance.
     buffer agree;
     append(agree, version{.major = version_major, .minor = version_minor});
@@ -125,5 +132,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         broken("the next client is refused");
     if (at.cards.bar_read(0, SPK_REG_STATUS) != (SPK_STATUS_READY | SPK_STATUS_DDR_OK))
         broken("the card is not ready for the next client");
+    at.it.forget_client();
     return 0;
 }
