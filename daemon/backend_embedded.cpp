@@ -14,11 +14,11 @@
 
 #include "daemon/backend.hpp"
 #include "daemon/embedded/cards_like.hpp"
-#include "daemon/embedded/fault_text.hpp"
 #include "daemon/embedded/file.hpp"
 #include "daemon/embedded/group.hpp"
 #include "daemon/embedded/machine.hpp"
 #include "daemon/refusals.hpp"
+#include "sim/fault_text.hpp"
 
 namespace spanker::daemon {
 
@@ -228,13 +228,11 @@ result<void> embedded_backend::inject(std::uint32_t card, const std::string& wha
 {
     if (auto found = find(card); !found)
         return tl::unexpected(found.error());
-    auto order = parse_fault(card, what);
-    if (!order)
-        return tl::unexpected(order.error());
-    if (order->clear)
-        home_->fabric->fault_clear(card, order->what.kind);
-    else
-        home_->fabric->inject(order->what);
+    try {
+        sim::obey(*home_->fabric, sim::parse_fault(card, what));
+    } catch (const std::invalid_argument& wrong) {
+        return fail(SPANKER_ERR_INVALID, wrong.what());
+    }
     const std::lock_guard hold(home_->lock);
     home_->cards[card]->check_presence();
     return {};

@@ -166,6 +166,35 @@ u32 spk_batch_read(struct spk_batches *all, struct spanker_record *records,
 	return count;
 }
 
+const struct spanker_record *spk_batch_peek(const struct spk_batches *all,
+					    u32 *count)
+{
+	u32 at = all->first_unread & (all->limit - 1);
+	u32 unread = spk_batch_unread(all);
+
+	*count = unread < all->limit - at ? unread : all->limit - at;
+	return unread ? &all->memory.records[at] : NULL;
+}
+
+void spk_batch_forget(struct spk_batches *all, u32 count)
+{
+	u32 unread = spk_batch_unread(all);
+
+	all->first_unread += count < unread ? count : unread;
+}
+
+bool spk_batch_is_flying(const struct spk_batches *all, u64 seq)
+{
+	u32 index;
+
+	if (!seq || seq >= all->next_seq)
+		return false;
+	for (index = 0; index < all->depth; index++)
+		if (all->memory.batches[index].seq == seq)
+			return true;
+	return false;
+}
+
 /* ---- the end of an item ---- */
 
 static bool is_port_status(u32 status)

@@ -2,7 +2,7 @@
 #
 # Parts of the backends. What all of them promise is tested in tests/contract.
 spanker_test(backend_test
-    SOURCES backend_bus_map.cpp backend_embedded.cpp backend_fault_text.cpp backend_kernel.cpp
+    SOURCES backend_bus_map.cpp backend_embedded.cpp backend_kernel.cpp
     LIBS spanker_backend_embedded spanker_backend_kernel spanker_sim)
 
 # The hardware backend without a module: what it makes of messages, files and refusals.

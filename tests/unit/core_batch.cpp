@@ -209,6 +209,49 @@ TEST_F(batch_rig, in_flight_plus_unread_never_exceeds_the_limit)
     EXPECT_EQ(spk_batch_open(&all, 0, 0, 1, &batch), 0);
 }
 
+TEST_F(batch_rig, records_may_be_looked_at_and_forgotten_in_two_steps)
+{
+    std::uint32_t count = 99;
+    EXPECT_EQ(spk_batch_peek(&all, &count), nullptr);
+    EXPECT_EQ(count, 0u);
+    for (std::uint16_t id = 0; id < 6; id++) {
+        submit({id});
+        complete(id);
+    }
+    const spanker_record* at = spk_batch_peek(&all, &count);
+    ASSERT_EQ(count, 6u);
+    EXPECT_EQ(at[5].seq, 6u);
+    EXPECT_EQ(spk_batch_unread(&all), 6u) << "a look takes nothing";
+    spk_batch_forget(&all, 5);
+    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 6u);
+
+    // Over the end of the ring: up to the end, then the rest.
+    for (std::uint16_t id = 0; id < 4; id++) {
+        submit({id});
+        complete(id);
+    }
+    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 6u);
+    EXPECT_EQ(count, 3u);
+    spk_batch_forget(&all, 3);
+    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 9u);
+    EXPECT_EQ(count, 2u);
+    spk_batch_forget(&all, 100);
+    EXPECT_EQ(spk_batch_unread(&all), 0u) << "no more than there are";
+}
+
+TEST_F(batch_rig, a_batch_flies_from_its_submission_to_its_last_item)
+{
+    EXPECT_FALSE(spk_batch_is_flying(&all, 0));
+    EXPECT_FALSE(spk_batch_is_flying(&all, 1));
+    const u64 seq = submit({1, 2});
+    EXPECT_TRUE(spk_batch_is_flying(&all, seq));
+    complete(2);
+    EXPECT_TRUE(spk_batch_is_flying(&all, seq));
+    complete(1);
+    EXPECT_FALSE(spk_batch_is_flying(&all, seq)) << "its record is there, read or not";
+    EXPECT_FALSE(spk_batch_is_flying(&all, seq + 1));
+}
+
 TEST_F(batch_rig, a_batch_that_can_never_fit_is_invalid_not_again)
 {
     std::uint32_t batch;

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Buffers: host memory that a card may reach, pinned and mapped from
+ * registration on, with a scatter list in the card's own format.
+ *
+ * User memory is pinned where it lies. A memfd is mapped into the caller for
+ * as long as its pages are being pinned: that way the seals, huge pages and
+ * the limits of the process are the kernel's business and not ours. Pins are
+ * charged to RLIMIT_MEMLOCK of the caller and taken off the same account,
+ * whoever closes the file.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/sched/mm.h>
+#include <linux/shmem_fs.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "spanker.h"
+
+#define BYTES_MAX	BIT_ULL(40)
+#define OFFSET_UNIT	4096
+
+/* ---- taking it apart ---- */
+
+static void free_list(struct spanker_buffer *buffer)
+{
+	struct device *dev = &buffer->card->pdev->dev;
+
+	while (buffer->slots_used--) {
+		struct spk_sg_slot *slot = &buffer->slots[buffer->slots_used];
+
+		dma_free_coherent(dev, SPK_SG_PAGE_BYTES, slot->page,
+				  slot->bus);
+	}
+	kvfree(buffer->slots);
+	kvfree(buffer->starts);
+}
+
+static unsigned long pages_of(const struct scatterlist *part)
+{
+	return DIV_ROUND_UP(part->offset + part->length, PAGE_SIZE);
+}
+
+static void unpin(struct spanker_buffer *buffer)
+{
+	bool dirty = buffer->access & SPANKER_BUFFER_WRITE;
+	struct scatterlist *part;
+	unsigned int index;
+
+	for_each_sgtable_sg(&buffer->memory, part, index)
+		unpin_user_page_range_dirty_lock(sg_page(part), pages_of(part),
+						 dirty);
+	sg_free_table(&buffer->memory);
+}
+
+static void uncharge(struct spanker_buffer *buffer)
+{
+	account_locked_vm(buffer->mm, buffer->pages, false);
+	mmdrop(buffer->mm);
+}
+
+static void unmap(struct spanker_buffer *buffer)
+{
+	free_list(buffer);
+	dma_unmap_sgtable(&buffer->card->pdev->dev, &buffer->memory,
+			  buffer->direction, 0);
+}
+
+static void release_buffer(struct spanker_object *object)
+{
+	struct spanker_buffer *buffer = container_of(object,
+						     struct spanker_buffer,
+						     object);
+
+	unmap(buffer);
+	unpin(buffer);
+	uncharge(buffer);
+	kfree(buffer);
+}
+
+/* ---- pinning ---- */
+
+static long pin_pages(u64 address, unsigned long pages, unsigned int flags,
+		      struct page **list)
+{
+	unsigned long done = 0;
+
+	while (done < pages) {
+		int got = pin_user_pages_fast(address + done * PAGE_SIZE,
+					      min(pages - done, 1ul << 20),
+					      flags | FOLL_LONGTERM,
+					      list + done);
+
+		if (got <= 0) {
+			unpin_user_pages(list, done);
+			return got ? got : -EFAULT;
+		}
+		done += got;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Memory that the card only reads is pinned for writing all the same where
+ * its owner may write: else a page that is shared until its first write would
+ * be left behind by that write, and the card would read the old one for ever.
+ */
+static long pin_user(struct spanker_buffer *buffer, u64 address,
+		     struct page **list)
+{
+	u64 first = address & PAGE_MASK;
+	long err;
+
+	err = pin_pages(first, buffer->pages, FOLL_WRITE, list);
+	if (err == -EFAULT && !(buffer->access & SPANKER_BUFFER_WRITE))
+		err = pin_pages(first, buffer->pages, 0, list);
+	return err;
+}
+
+static int make_table(struct spanker_buffer *buffer, u64 address,
+		      struct page **list)
+{
+	return sg_alloc_table_from_pages_segment(&buffer->memory, list,
+		buffer->pages, offset_in_page(address), buffer->bytes,
+		SPK_SG_ENTRY_MAX_BYTES, GFP_KERNEL_ACCOUNT);
+}
+
+static int pin_at(struct spanker_buffer *buffer, u64 address, bool mapped)
+{
+	struct page **list;
+	long err;
+
+	list = kvmalloc_array(buffer->pages, sizeof(*list),
+			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!list)
+		return -ENOMEM;
+	if (mapped)
+		err = pin_pages(address, buffer->pages,
+				buffer->access & SPANKER_BUFFER_WRITE ?
+					FOLL_WRITE : 0, list);
+	else
+		err = pin_user(buffer, address, list);
+	if (!err) {
+		err = make_table(buffer, address, list);
+		if (err)
+			unpin_user_pages(list, buffer->pages);
+	}
+	kvfree(list);
+	return err;
+}
+
+/* ---- a memfd ---- */
+
+/* Nobody may take away pages that a card writes to. */
+static int check_memfd(struct file *memfd,
+		       const struct spanker_buffer_register *arg)
+{
+	struct inode *inode = file_inode(memfd);
+	unsigned int seals;
+	u64 size;
+
+	if (!shmem_file(memfd) || !S_ISREG(inode->i_mode))
+		return -EBADF;
+	seals = READ_ONCE(SHMEM_I(inode)->seals);
+	if (!(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_GROW))
+		return -EBADF;
+	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) &&
+	    (arg->flags & SPANKER_BUFFER_WRITE))
+		return -EPERM;
+	size = i_size_read(inode);
+	if (arg->offset > size || arg->bytes > size - arg->offset)
+		return -ERANGE;
+	return 0;
+}
+
+static int pin_mapped(struct spanker_buffer *buffer, struct file *memfd,
+		      const struct spanker_buffer_register *arg)
+{
+	unsigned long bytes = buffer->pages << PAGE_SHIFT;
+	unsigned long protection = PROT_READ;
+	unsigned long address;
+	int err;
+
+	if (buffer->access & SPANKER_BUFFER_WRITE)
+		protection |= PROT_WRITE;
+	address = vm_mmap(memfd, 0, bytes, protection, MAP_SHARED, arg->offset);
+	if (IS_ERR_VALUE(address))
+		return (int)(long)address;
+	err = pin_at(buffer, address, true);
+	vm_munmap(address, bytes);
+	return err;
+}
+
+static int pin_memfd(struct spanker_buffer *buffer,
+		     const struct spanker_buffer_register *arg)
+{
+	struct file *memfd = fget(arg->memfd);
+	int err;
+
+	if (!memfd)
+		return -EBADF;
+	err = (memfd->f_mode & FMODE_READ) ? check_memfd(memfd, arg) : -EBADF;
+	if (!err && (buffer->access & SPANKER_BUFFER_WRITE) &&
+	    !(memfd->f_mode & FMODE_WRITE))
+		err = -EPERM;
+	if (!err)
+		err = pin_mapped(buffer, memfd, arg);
+	fput(memfd);
+	return err;
+}
+
+/* ---- the card's list ---- */
+
+static int alloc_list(struct spanker_buffer *buffer, u32 pages)
+{
+	struct device *dev = &buffer->card->pdev->dev;
+
+	buffer->slots = kvcalloc(pages, sizeof(*buffer->slots),
+				 GFP_KERNEL_ACCOUNT);
+	buffer->starts = kvmalloc_array(pages, SPK_SG_ENTRIES *
+					sizeof(*buffer->starts),
+					GFP_KERNEL_ACCOUNT);
+	if (!buffer->slots || !buffer->starts)
+		return -ENOMEM;
+	for (; buffer->slots_used < pages; buffer->slots_used++) {
+		struct spk_sg_slot *slot = &buffer->slots[buffer->slots_used];
+		dma_addr_t bus;
+
+		slot->page = dma_alloc_coherent(dev, SPK_SG_PAGE_BYTES, &bus,
+						GFP_KERNEL);
+		if (!slot->page)
+			return -ENOMEM;
+		slot->bus = bus;
+	}
+	return 0;
+}
+
+static int fill_list(struct spanker_buffer *buffer)
+{
+	struct scatterlist *part;
+	unsigned int index;
+	u64 entries = 0;
+	u32 pages;
+	int err;
+
+	for_each_sgtable_dma_sg(&buffer->memory, part, index)
+		entries += spk_sg_entries_for(sg_dma_len(part));
+	if (entries > U32_MAX)
+		return -ENOMEM;
+	pages = spk_sg_pages_for(entries);
+	err = alloc_list(buffer, pages);
+	if (err)
+		return err;
+	spk_sg_init(&buffer->sg, buffer->slots, pages, buffer->starts);
+	for_each_sgtable_dma_sg(&buffer->memory, part, index) {
+		err = spk_sg_add(&buffer->sg, sg_dma_address(part),
+				 sg_dma_len(part));
+		if (err)
+			return err;
+	}
+	return spk_sg_seal(&buffer->sg);
+}
+
+/*
+ * A mapping that is copied through another place is no shared memory: what
+ * one side writes the other would not see.
+ */
+static bool is_shared(struct spanker_buffer *buffer)
+{
+	struct scatterlist *part;
+	unsigned int index;
+
+	for_each_sgtable_dma_sg(&buffer->memory, part, index)
+		if (dma_need_sync(&buffer->card->pdev->dev,
+				  sg_dma_address(part)))
+			return false;
+	return true;
+}
+
+static enum dma_data_direction direction_of(u32 access)
+{
+	if (access == SPANKER_BUFFER_FLAGS)
+		return DMA_BIDIRECTIONAL;
+	return access & SPANKER_BUFFER_WRITE ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+}
+
+/* In the gate. */
+static int map(struct spanker_buffer *buffer)
+{
+	int err;
+
+	buffer->direction = direction_of(buffer->access);
+	err = dma_map_sgtable(&buffer->card->pdev->dev, &buffer->memory,
+			      buffer->direction, 0);
+	if (err)
+		return err == -EIO ? -ENOMEM : err;
+	err = is_shared(buffer) ? fill_list(buffer) : -EOPNOTSUPP;
+	if (err)
+		unmap(buffer);
+	return err;
+}
+
+/* ---- the verbs ---- */
+
+static int check_arg(const struct spanker_buffer_register *arg)
+{
+	bool by_memfd = arg->memfd >= 0;
+
+	if (!arg->flags || !arg->bytes || arg->bytes > BYTES_MAX)
+		return -EINVAL;
+	if (arg->memfd < -1 || by_memfd == !!arg->address)
+		return -EINVAL;
+	if (by_memfd)
+		return arg->offset % OFFSET_UNIT ? -EINVAL : 0;
+	if (arg->offset)
+		return -EINVAL;
+	return access_ok(u64_to_user_ptr(arg->address), arg->bytes) ? 0 :
+								      -EFAULT;
+}
+
+static int charge(struct spanker_buffer *buffer)
+{
+	int err;
+
+	err = account_locked_vm(current->mm, buffer->pages, true);
+	if (err)
+		return err;
+	buffer->mm = current->mm;
+	mmgrab(buffer->mm);
+	return 0;
+}
+
+static int pin(struct spanker_buffer *buffer,
+	       const struct spanker_buffer_register *arg)
+{
+	u64 offset = offset_in_page(arg->address);
+	int err;
+
+	buffer->bytes = arg->bytes;
+	buffer->access = arg->flags;
+	buffer->pages = DIV_ROUND_UP(offset + arg->bytes, PAGE_SIZE);
+	err = charge(buffer);
+	if (err)
+		return err;
+	if (arg->memfd >= 0)
+		err = pin_memfd(buffer, arg);
+	else
+		err = pin_at(buffer, arg->address, false);
+	if (err)
+		uncharge(buffer);
+	return err;
+}
+
+/* In the gate, so that an unbind finds it in the table or not mapped. */
+static int map_and_add(struct spanker_file *file, struct spanker_buffer *buffer,
+		       u32 *handle)
+{
+	int err = map(buffer);
+
+	if (err)
+		return err;
+	spanker_object_init(&buffer->object, release_buffer);
+	mutex_lock(&file->lock);
+	err = spanker_handle_add(&file->buffers, buffer, handle);
+	if (!err)
+		file->pinned_bytes += buffer->pages << PAGE_SHIFT;
+	mutex_unlock(&file->lock);
+	if (err)
+		unmap(buffer);
+	return err;
+}
+
+int spanker_buffer_register(struct spanker_file *file,
+			    struct spanker_buffer_register *arg)
+{
+	struct spanker_buffer *buffer;
+	int index, err;
+
+	err = spanker_gate_check(file->card, file->generation);
+	if (!err)
+		err = check_arg(arg);
+	if (err)
+		return err;
+	buffer = kzalloc(sizeof(*buffer), GFP_KERNEL_ACCOUNT);
+	if (!buffer)
+		return -ENOMEM;
+	buffer->card = file->card;
+	err = pin(buffer, arg);
+	if (err)
+		goto free;
+	/* Pages may have taken any time to come. */
+	err = spanker_enter(file->card, file->generation, &index);
+	if (err)
+		goto unpin;
+	err = map_and_add(file, buffer, &arg->out_handle);
+	spanker_exit(file->card, index);
+	if (!err)
+		return 0;
+unpin:
+	unpin(buffer);
+	uncharge(buffer);
+free:
+	kfree(buffer);
+	return err;
+}
+
+int spanker_buffer_unregister(struct spanker_file *file, u32 handle)
+{
+	struct spanker_buffer *buffer;
+	int err = 0;
+
+	mutex_lock(&file->lock);
+	buffer = xa_load(&file->buffers.table, handle);
+	if (!buffer) {
+		err = -ENOENT;
+		goto unlock;
+	}
+	/* What used it may be done. */
+	if (kref_read(&buffer->object.refs) > 1)
+		spanker_queue_reap(file);
+	if (kref_read(&buffer->object.refs) > 1) {
+		err = -EBUSY;
+		goto unlock;
+	}
+	spanker_handle_remove(&file->buffers, handle);
+	file->pinned_bytes -= buffer->pages << PAGE_SHIFT;
+	/* With the lock: an unbind waits for it before the mapping goes. */
+	spanker_object_put(&buffer->object);
+unlock:
+	mutex_unlock(&file->lock);
+	return err;
+}

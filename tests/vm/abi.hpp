@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the ABI test consists of: tests that register themselves, checks that say what they saw,
+// and the few verbs that most tests need. It runs in a virtual machine with spanker.ko and at
+// least one card, prints TAP, and needs nothing but the C library.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "uapi/spanker.h"
+
+namespace abi {
+
+struct test {
+    const char* name;
+    void (*body)();
+};
+std::vector<test>& tests();
+
+struct registration {
+    registration(const char* name, void (*body)()) { tests().push_back({name, body}); }
+};
+
+#define ABI_TEST(name)                                       \
+    static void name();                                      \
+    static const ::abi::registration name##_at{#name, name}; \
+    static void name()
+
+// One failed check fails the test; the rest of it still runs.
+void check_equal(std::int64_t seen, std::int64_t wanted, const char* what, const char* file,
+                 int line);
+#define CHECK(what) ::abi::check_equal(!!(what), 1, #what, __FILE__, __LINE__)
+#define CHECK_EQ(seen, wanted)                                                                    \
+    ::abi::check_equal(static_cast<std::int64_t>(seen), static_cast<std::int64_t>(wanted), #seen, \
+                       __FILE__, __LINE__)
+// Says more about where a table's row failed.
+void note(const std::string& text);
+// Ends the program: without this nothing else makes sense.
+[[noreturn]] void bail_out(const char* what);
+void skip(const char* why);
+
+// ---- files ----
+
+class fd {
+public:
+    fd() = default;
+    explicit fd(int value) : value_(value) {}
+    fd(fd&& other) noexcept : value_(other.value_) { other.value_ = -1; }
+    fd& operator=(fd&& other) noexcept
+    {
+        std::swap(value_, other.value_);
+        return *this;
+    }
+    ~fd() { close(); }
+    void close();
+    int get() const { return value_; }
+
+private:
+    int value_ = -1;
+};
+
+// 0 or a negative errno.
+int call(int file, unsigned long request, void* argument);
+inline int call(const fd& file, unsigned long request, void* argument)
+{
+    return call(file.get(), request, argument);
+}
+
+fd open_card(unsigned number = 0);
+fd open_ctl();
+unsigned cards();
+// With a queue; depth is a power of two.
+fd open_queue(std::uint32_t depth = 16, std::uint32_t records = 0, unsigned number = 0);
+spanker_get_info info_of(const fd& file);
+
+template <typename T>
+T ask()
+{
+    T out{};
+    out.size = sizeof(T);
+    return out;
+}
+
+// ---- objects and work ----
+
+std::uint32_t tensor(const fd& file, std::uint64_t bytes);  // 0: refused
+int free_tensor(const fd& file, std::uint32_t handle);
+int register_memory(const fd& file, void* memory, std::uint64_t bytes, std::uint32_t access,
+                    std::uint32_t* handle);
+int unregister(const fd& file, std::uint32_t handle);
+fd sealed_memfd(std::size_t bytes, int seals);
+
+spanker_work_item item(spk_opcode opcode);
+spanker_work_item waiting(spanker_work_item what, std::uint16_t signal);
+spanker_work_item posting(spanker_work_item what, std::uint16_t signal);
+spanker_work_item fill(std::uint32_t tensor, std::uint64_t bytes, std::uint32_t pattern);
+spanker_work_item dma(spk_opcode way, std::uint32_t tensor, std::uint32_t buffer,
+                      std::uint32_t bytes);
+
+int submit(const fd& file, const std::vector<spanker_work_item>& items, std::uint64_t cookie = 0,
+           int eventfd = -1, std::uint64_t* seq = nullptr);
+// Sleeps up to 20 s.
+spanker_record wait_record(const fd& file);
+int run(const fd& file, const std::vector<spanker_work_item>& items);
+int cancel_all(const fd& file);
+std::uint64_t now_ns();
+
+}  // namespace abi
