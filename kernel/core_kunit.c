@@ -81,6 +81,13 @@ static void ids_that_lie_change_nothing(struct kunit *test)
 #define NODES	64
 #define BLOCKS	24
 
+/* One that is not allocated is apart from all. */
+static bool are_apart(const struct spk_block *a, const struct spk_block *b)
+{
+	return !a->bytes || !b->bytes || a->address >= b->address + b->bytes ||
+	       b->address >= a->address + a->bytes;
+}
+
 /* Alloc, free and clean at random: regions never meet, nothing is lost. */
 static void memory_is_handed_out_once(struct kunit *test)
 {
@@ -117,14 +124,8 @@ static void memory_is_handed_out_once(struct kunit *test)
 	}
 	for (at = 0; at < BLOCKS; at++)
 		for (other = 0; other < at; other++)
-			if (blocks[at].bytes && blocks[other].bytes)
-				KUNIT_EXPECT_TRUE(test,
-					blocks[at].address >=
-						blocks[other].address +
-						blocks[other].bytes ||
-					blocks[other].address >=
-						blocks[at].address +
-						blocks[at].bytes);
+			KUNIT_EXPECT_TRUE(test, are_apart(&blocks[at],
+							  &blocks[other]));
 }
 
 /* ---- scatter lists ---- */
