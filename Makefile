@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The front door. CMake builds, tools/check.sh tests; this file only says which words start them.
-# Settings: BUILD=folder, BUILD_TYPE=..., CMAKE_FLAGS=..., PREFIX=/usr/local, DESTDIR=, JOBS=N.
+# Settings: BUILD=folder, BUILD_TYPE=..., CMAKE_FLAGS=..., PREFIX=/usr/local, DESTDIR=, JOBS=N, KERNEL=...
 
 BUILD       ?= build
 BUILD_TYPE  ?= RelWithDebInfo
@@ -43,6 +43,18 @@ check-daemon: ## the daemon on a private bus, with real clients
 check-service: ## the installed service under systemd in a container (root)
 	@tools/check.sh service
 
+check-vm: ## the kernel module on simulated cards in virtual machines (QEMU and kernels are fetched once)
+	@tools/check.sh vm
+
+check-debug: ## the module on a kernel with KASAN, lockdep, kmemleak and fault injection (built once, 12 minutes)
+	@tools/check.sh debug
+
+check-module: ## the module compiles for every kernel; sparse, checkpatch, pahole, dkms
+	@tools/check.sh module
+
+modules: ## build spanker.ko for the running kernel, or for KERNEL="6.1 6.12 7 debug"
+	@for kernel in $(or $(KERNEL),running); do tools/vm/module.sh $$kernel || exit; done
+
 check-static: ## formatting, licences, shell scripts, clang-tidy
 	@tools/check.sh static tidy
 
@@ -68,4 +80,4 @@ clean: ## remove the build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(firstword $(MAKEFILE_LIST)) | while IFS=: read -r word text; do printf '  make %-14s%s\n' "$$word" "$$text"; done
 
-.PHONY: all product demo deps check check-unit check-daemon check-service check-static fuzz bench install uninstall clean help
+.PHONY: all product demo deps check check-unit check-daemon check-service check-vm check-debug check-module modules check-static fuzz bench install uninstall clean help

@@ -14,10 +14,11 @@
 
 #include "daemon/backend.hpp"
 #include "daemon/embedded/cards_like.hpp"
-#include "daemon/embedded/fault_text.hpp"
 #include "daemon/embedded/file.hpp"
 #include "daemon/embedded/group.hpp"
 #include "daemon/embedded/machine.hpp"
+#include "daemon/refusals.hpp"
+#include "sim/fault_text.hpp"
 
 namespace spanker::daemon {
 
@@ -98,7 +99,7 @@ result<driven_card*> embedded_backend::find_ready(std::uint32_t card)
         return found;
     (*found)->check_presence();
     if (const int err = (*found)->gate((*found)->generation()))
-        return tl::unexpected((*found)->gate_error(err));
+        return tl::unexpected(refusals::gate(card, err));
     return found;
 }
 
@@ -176,9 +177,7 @@ result<void> embedded_backend::link_set_admin(std::uint32_t card, std::uint32_t 
     if (!found)
         return tl::unexpected(found.error());
     if (port >= (*found)->caps().ports)
-        return fail(SPANKER_ERR_INVALID, "card " + std::to_string(card) + " has ports 0 to " +
-                                             std::to_string((*found)->caps().ports - 1) + ", not " +
-                                             std::to_string(port));
+        return tl::unexpected(refusals::no_such_port(card, (*found)->caps().ports, port));
     (*found)->set_admin(port, enable);
     return {};
 }
@@ -190,7 +189,7 @@ result<void> embedded_backend::card_reset(std::uint32_t card, std::uint32_t mode
     if (!found)
         return tl::unexpected(found.error());
     if (mode >= SPANKER_RESET_MODES)
-        return fail(SPANKER_ERR_INVALID, "there is no reset mode " + std::to_string(mode));
+        return tl::unexpected(refusals::no_reset_mode(mode));
     return (*found)->reset(mode);
 }
 
@@ -229,13 +228,11 @@ result<void> embedded_backend::inject(std::uint32_t card, const std::string& wha
 {
     if (auto found = find(card); !found)
         return tl::unexpected(found.error());
-    auto order = parse_fault(card, what);
-    if (!order)
-        return tl::unexpected(order.error());
-    if (order->clear)
-        home_->fabric->fault_clear(card, order->what.kind);
-    else
-        home_->fabric->inject(order->what);
+    try {
+        sim::obey(*home_->fabric, sim::parse_fault(card, what));
+    } catch (const std::invalid_argument& wrong) {
+        return fail(SPANKER_ERR_INVALID, wrong.what());
+    }
     const std::lock_guard hold(home_->lock);
     home_->cards[card]->check_presence();
     return {};

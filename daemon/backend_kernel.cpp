@@ -1,82 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backend of real cards: device nodes of the kernel module. It starts and
-// runs with no module and no card, and looks at the nodes anew on each call of
-// cards().
-#include <fcntl.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <algorithm>
+// The backend of real cards: the kernel module's device nodes for what cards
+// do, its netlink family for which there are and what becomes of them, its
+// files in /sys for their sensors. It starts and runs with no module and no
+// card, and notices both when they come.
 #include <cerrno>
-#include <charconv>
-#include <filesystem>
 #include <string>
 
 #include "daemon/backend.hpp"
+#include "daemon/kernel/card_watch.hpp"
+#include "daemon/kernel/control.hpp"
+#include "daemon/kernel/device.hpp"
 #include "daemon/kernel/kernel_file.hpp"
-#include "daemon/os_error.hpp"
+#include "daemon/kernel/telemetry_files.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon {
 
 namespace {
 
-constexpr const char* control_node = "/dev/spankerctl";
-constexpr std::string_view card_prefix = "spanker";
+using namespace kernel;
 
-std::string node_of(std::uint32_t card) { return "/dev/spanker" + std::to_string(card); }
-
-// N of a file name spankerN with nothing before, between or after.
-std::optional<std::uint32_t> card_of(std::string_view name)
-{
-    if (name.substr(0, card_prefix.size()) != card_prefix)
-        return std::nullopt;
-    name.remove_prefix(card_prefix.size());
-    std::uint32_t number = 0;
-    const auto [stop, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
-    const bool whole = !name.empty() && problem == std::errc{} && stop == name.data() + name.size();
-    return whole ? std::optional(number) : std::nullopt;
-}
-
-class kernel_group final : public channel_group {
-public:
-    kernel_group(unique_fd fd, std::uint32_t id) : fd_(std::move(fd)), id_(id) {}
-    std::uint32_t id() const override { return id_; }
-
-private:
-    unique_fd fd_;
-    std::uint32_t id_;
-};
+constexpr unsigned dump_tries = 4;  // cards that come and go disturb it
 
 class kernel_backend final : public backend {
 public:
-    explicit kernel_backend(unique_fd event_fd) : event_fd_(std::move(event_fd)) {}
+    result<void> start() { return watch_.start(); }
 
     std::string name() const override { return "hardware"; }
-    std::vector<std::uint32_t> cards() override;
-    result<spanker_get_info> info(std::uint32_t card) override
-    {
-        return kernel_file::read_info(node_of(card));
-    }
-    result<std::vector<port_info>> ports(std::uint32_t card) override
-    {
-        return not_yet(card, "its ports");
-    }
-    result<telemetry> read_telemetry(std::uint32_t card) override
-    {
-        return not_yet(card, "telemetry");
-    }
+    std::vector<std::uint32_t> cards() override { return watch_.cards(); }
+    result<spanker_get_info> info(std::uint32_t card) override { return read_info(card); }
+    result<std::vector<port_info>> ports(std::uint32_t card) override;
+    result<telemetry> read_telemetry(std::uint32_t card) override;
     result<std::unique_ptr<card_file>> open(std::uint32_t card, std::uint32_t depth) override
     {
-        return kernel_file::open(node_of(card), depth);
+        return kernel_file::open(card, depth);
     }
     result<std::unique_ptr<channel_group>>
-    group_create(std::span<const group_member> members) override;
-    result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) override;
-    result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) override;
-    result<void> card_reset(std::uint32_t card, std::uint32_t mode) override;
-    int event_fd() const override { return event_fd_.get(); }
-    std::vector<event> take_events() override { return {}; }
+    group_create(std::span<const group_member> members) override
+    {
+        return create_group(members);
+    }
+    result<void> link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain) override
+    {
+        return train_links(card, port_mask, retrain);
+    }
+    result<void> link_set_admin(std::uint32_t card, std::uint32_t port, bool enable) override
+    {
+        return set_link_admin(card, port, enable);
+    }
+    result<void> card_reset(std::uint32_t card, std::uint32_t mode) override
+    {
+        return reset_card(card, mode);
+    }
+    int event_fd() const override { return watch_.fd(); }
+    std::vector<event> take_events() override { return watch_.take_events(); }
     bool drive() override { return false; }
     std::optional<std::uint64_t> next_work_ns() const override { return std::nullopt; }
     result<std::vector<trace_record>> trace(std::uint32_t card, std::size_t) override
@@ -91,104 +69,43 @@ public:
     }
 
 private:
-    static tl::unexpected<error> not_yet(std::uint32_t card, const std::string& what)
-    {
-        return fail(SPANKER_ERR_NOT_SUPPORTED,
-                    node_of(card) + ": this driver version does not report " + what);
-    }
-    template <typename T>
-    result<T> control(unsigned long request, T argument, const std::string& what) const
-    {
-        const unique_fd fd(::open(control_node, O_RDWR | O_CLOEXEC));
-        if (!fd)
-            return device_error(control_node, -errno, what);
-        if (const int err = device_call(fd.get(), request, &argument))
-            return device_error(control_node, err, what);
-        return argument;
-    }
-
-    unique_fd event_fd_;
+    card_watch watch_;
 };
 
-std::vector<std::uint32_t> kernel_backend::cards()
+result<std::vector<port_info>> kernel_backend::ports(std::uint32_t card)
 {
-    std::vector<std::uint32_t> out;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev", none))
-        if (const auto card = card_of(entry.path().filename().string()))
-            if (std::error_code odd; entry.is_character_file(odd))
-                out.push_back(*card);
-    std::sort(out.begin(), out.end());
+    const int family = watch_.family();
+    netlink_answer answer{.err = -ENOENT, .interrupted = true, .messages = {}};
+    for (unsigned n = 0; family != 0 && answer.interrupted && n < dump_tries; n++)
+        answer = dump(family, SPANKER_CMD_PORT_GET, card);
+    switch (answer.err) {
+    case 0:
+        break;
+    case -ENOENT:
+        return tl::unexpected(open_error(node_of(card), -ENOENT));
+    case -ENODEV:
+    case -EIO:
+    case -EAGAIN:
+        return tl::unexpected(refusals::gate(card, answer.err));
+    default:
+        return tl::unexpected(device_error(node_of(card), answer.err, "cannot read its ports"));
+    }
+    std::vector<port_info> out;
+    for (const netlink_message& told : answer.messages)
+        if (told.message == SPANKER_MSG_PORT && told.card == card && told.port == out.size())
+            out.push_back(told.port_values);
     return out;
 }
 
-result<std::unique_ptr<channel_group>>
-kernel_backend::group_create(std::span<const group_member> members)
+result<telemetry> kernel_backend::read_telemetry(std::uint32_t card)
 {
-    std::vector<spanker_group_member> list;
-    for (const group_member& member : members) {
-        if (!member.file)
-            return fail(SPANKER_ERR_INVALID, "a member of a group is an open card");
-        list.push_back({.card_fd = member.file->fd(),
-                        .port_mask = member.port_mask,
-                        .channel = member.channel,
-                        .reserved = 0});
-    }
-    spanker_group_create ask{};
-    ask.size = sizeof(ask);
-    ask.members = reinterpret_cast<std::uintptr_t>(list.data());
-    ask.count = static_cast<std::uint32_t>(list.size());
-    ask.member_bytes = sizeof(spanker_group_member);
-    return control(SPANKER_IOC_GROUP_CREATE, ask, "cannot create the group")
-        .map([](const auto& done) -> std::unique_ptr<channel_group> {
-            return std::make_unique<kernel_group>(unique_fd(done.out_fd), done.out_group);
-        });
-}
-
-result<void> kernel_backend::link_train(std::uint32_t card, std::uint32_t port_mask, bool retrain)
-{
-    const spanker_link_train ask{.size = sizeof(ask),
-                                 .flags = retrain ? SPANKER_TRAIN_RETRAIN : 0,
-                                 .card = card,
-                                 .port_mask = port_mask};
-    return control(SPANKER_IOC_LINK_TRAIN, ask,
-                   "cannot train ports of card " + std::to_string(card))
-        .map([](const auto&) {});
-}
-
-result<void> kernel_backend::link_set_admin(std::uint32_t card, std::uint32_t port, bool enable)
-{
-    spanker_link_set_admin ask{};
-    ask.size = sizeof(ask);
-    ask.flags = enable ? 0 : SPANKER_LINK_DISABLE;
-    ask.card = card;
-    ask.port = port;
-    return control(SPANKER_IOC_LINK_SET_ADMIN, ask,
-                   "cannot switch port " + std::to_string(port) + " of card " +
-                       std::to_string(card))
-        .map([](const auto&) {});
-}
-
-result<void> kernel_backend::card_reset(std::uint32_t card, std::uint32_t mode)
-{
-    const spanker_card_reset ask{.size = sizeof(ask), .flags = 0, .card = card, .mode = mode};
-    return control(SPANKER_IOC_CARD_RESET, ask, "cannot reset card " + std::to_string(card))
-        .map([](const auto&) {});
-}
-
-// A module that is there must speak our interface; none at all is fine.
-result<void> check_module()
-{
-    const unique_fd fd(::open(control_node, O_RDONLY | O_CLOEXEC));
-    if (!fd && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
-        return {};
-    if (!fd)
-        return device_error(control_node, -errno,
-                            "cannot open it; is this user in the group of the node?");
-    spanker_version version{};
-    if (const int err = device_call(fd.get(), SPANKER_IOC_GET_VERSION, &version))
-        return device_error(control_node, err, "it does not answer GET_VERSION");
-    return {};
+    const auto now = info(card);
+    if (!now)
+        return tl::unexpected(now.error());
+    auto out = read_telemetry_files(card);
+    if (out)
+        out->device_ns = now->out_device_ns;
+    return out;
 }
 
 }  // namespace
@@ -197,10 +114,10 @@ result<std::unique_ptr<backend>> make_kernel_backend()
 {
     if (auto module = check_module(); !module)
         return tl::unexpected(module.error());
-    unique_fd event_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!event_fd)
-        return fail_os(errno, "no descriptor left for events");
-    return std::make_unique<kernel_backend>(std::move(event_fd));
+    auto made = std::make_unique<kernel_backend>();
+    if (auto started = made->start(); !started)
+        return tl::unexpected(started.error());
+    return made;
 }
 
 }  // namespace spanker::daemon

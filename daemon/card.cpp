@@ -56,8 +56,8 @@ error cards::no_such_card(std::uint32_t index)
 
 error cards::no_answer(std::uint32_t index, std::uint64_t waited_us)
 {
-    return {SPANKER_ERR_CARD_FAILED,
-            fmt::format("card {} has not answered for {} s; reset it", index, waited_us / 1000000)};
+    return {SPANKER_ERR_CARD_FAILED, fmt::format("card {} has not answered for {:g} s; reset it",
+                                                 index, static_cast<double>(waited_us) / 1e6)};
 }
 
 // ---- coming and going ----

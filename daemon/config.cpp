@@ -154,11 +154,13 @@ result<config> read_config(const std::string& given)
     if (!file && optional && errno == ENOENT)
         return config{};
     std::ostringstream text;
-    if (!file || !(text << file.rdbuf()).good())
-        if (!file || file.bad() || file.peek() != std::ifstream::traits_type::eof())
-            return fail_errno(
-                errno ? errno : EIO,
-                fmt::format("cannot read the configuration {}: {}", path, std::strerror(errno)));
+    // An empty file gives nothing as well; what cannot be read (a directory) is bad when looked at.
+    const bool nothing = file && !(text << file.rdbuf());
+    if (!file || (nothing && (file.peek() != std::ifstream::traits_type::eof() || file.bad()))) {
+        const int err = errno != 0 ? errno : EIO;
+        return fail_errno(
+            err, fmt::format("cannot read the configuration {}: {}", path, std::strerror(err)));
+    }
     return parse_config(text.str(), path);
 }
 

@@ -234,7 +234,7 @@ result<void> session_bus::load_weights(sd_bus_message* message)
     auto kept = keep_fd(file);
     if (!kept)
         return tl::unexpected(kept.error());
-    if (packed_bytes(*what) > job_bytes)
+    if (what->as_job || packed_bytes(*what) > job_bytes)
         return load_as_job(message, std::move(*kept), *what);
     shared_.data->load_weights(
         session_.id, std::move(*kept), *what, {},

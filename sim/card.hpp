@@ -49,6 +49,8 @@ struct card_config {
     std::uint32_t rx_buffer_bytes = 16384;
     std::uint32_t dma_bits = 48;
     std::uint32_t vectors = SPK_MSIX_VECTORS;
+    bool msix = true;                         // false: the card has MSI alone
+    std::uint32_t bar_bytes = SPK_BAR_BYTES;  // less is a defect; 0: no BAR at all
     std::uint64_t ddr_bytes = 4ull << 30;
     std::uint64_t ddr_bytes_per_s = 2'000'000'000;
     std::uint64_t link_bytes_per_s = 500'000'000;
@@ -153,6 +155,10 @@ public:
     std::uint32_t bar_read(unsigned card, std::uint32_t offset);
     void bar_write(unsigned card, std::uint32_t offset, std::uint32_t value);
     void reset(unsigned card, reset_kind kind);
+    // For a host that keeps the vector table itself, as VFIO does: the vectors (messages, with
+    // MSI) that it can take now, one bit each. The others stay pending. From the first call on
+    // the card's own table masks nothing; no reset changes that.
+    void set_host_vectors(unsigned card, std::uint32_t vectors);
 
     // Works until nothing is pending (true) or `events` events were handled
     // (false). With pace::real it also returns false when the next event lies in

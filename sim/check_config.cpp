@@ -10,6 +10,7 @@
 namespace spanker::sim {
 namespace {
 
+constexpr std::uint32_t least_bar_bytes = 16;                  // what the bus allows
 constexpr std::uint64_t first_serial = 0x5350'4b00'0000'0001;  // "SPK", then a number
 
 [[noreturn]] void refuse(const std::string& who, const std::string& what)
@@ -34,6 +35,7 @@ void check_card(const card_config& card, const std::string& who)
         {"rx_buffer_bytes", card.rx_buffer_bytes, SPK_FLIT_BYTES, 1u << 30},
         {"dma_bits", card.dma_bits, 32, 64},
         {"vectors", card.vectors, 1, SPK_MSIX_VECTORS},
+        {"bar_bytes", card.bar_bytes, 0, SPK_BAR_BYTES},
         {"ddr_bytes", card.ddr_bytes, SPK_SG_PAGE_BYTES, 1ull << SPK_ADDRESS_BITS},
         {"ddr_bytes_per_s", card.ddr_bytes_per_s, 1, rate_max},
         {"link_bytes_per_s", card.link_bytes_per_s, 1, rate_max},
@@ -47,6 +49,13 @@ void check_card(const card_config& card, const std::string& who)
     if (!std::has_single_bit(card.queue_depth))
         refuse(who,
                "queue_depth is " + std::to_string(card.queue_depth) + ", must be a power of two");
+    if (card.bar_bytes != 0 &&
+        (!std::has_single_bit(card.bar_bytes) || card.bar_bytes < least_bar_bytes))
+        refuse(who, "bar_bytes is " + std::to_string(card.bar_bytes) +
+                        ", must be 0 or a power of two from " + std::to_string(least_bar_bytes));
+    if (card.msix && card.bar_bytes < SPK_BAR_BYTES)
+        refuse(who, "the vector table of MSI-X lies beyond a BAR of " +
+                        std::to_string(card.bar_bytes) + " bytes; such a card has MSI alone");
 }
 
 void check_cable(const fabric_config& config, const cable& one, const std::string& who,

@@ -60,7 +60,11 @@ bool touches(std::uint32_t offset, unsigned bytes, std::uint32_t byte)
 
 }  // namespace
 
-config_space::config_space(unsigned vectors) : vectors_(vectors) { reset(); }
+config_space::config_space(unsigned vectors, bool has_msix, std::uint32_t bar_bytes)
+    : vectors_(vectors), has_msix_(has_msix), bar_bytes_(bar_bytes)
+{
+    reset();
+}
 
 void config_space::reset()
 {
@@ -97,8 +101,9 @@ void config_space::build_header()
     put(value_, 0x06, 2, status_capability_list);
     put(cleared_by_1_, 0x06, 2, status_cleared_by_1);
     put(value_, 0x08, 4, SPK_PCI_CLASS << 8);
-    put(writable_, 0x0c, 1, 0xff);                   // cache line size, of no effect
-    put(writable_, 0x10, 4, ~(SPK_BAR_BYTES - 1u));  // BAR0: 32 bit memory
+    put(writable_, 0x0c, 1, 0xff);  // cache line size, of no effect
+    if (bar_bytes_ != 0)
+        put(writable_, 0x10, 4, ~(bar_bytes_ - 1));  // BAR0: 32 bit memory
     put(value_, 0x2c, 2, SPK_PCI_VENDOR_ID);
     put(value_, 0x2e, 2, SPK_PCI_DEVICE_ID);
     put(value_, 0x34, 1, express);
@@ -128,7 +133,7 @@ void config_space::build_msi()
     // Software may be granted a power of two of them.
     const unsigned most = std::bit_floor(std::clamp(vectors_, 1u, unsigned{SPK_MSIX_VECTORS}));
     const auto messages = static_cast<unsigned>(std::countr_zero(most));
-    put(value_, msi, 2, msix << 8 | 0x05);
+    put(value_, msi, 2, (has_msix_ ? msix << 8 : 0) | 0x05);
     put(value_, msi_control, 2, msi_64_bit | msi_maskable | messages << 1);
     put(writable_, msi_control, 2, 0x0071);
     put(writable_, msi + 0x04, 4, 0xfffffffc);
@@ -139,6 +144,8 @@ void config_space::build_msi()
 
 void config_space::build_msix()
 {
+    if (!has_msix_)
+        return;
     put(value_, msix, 2, 0x11);  // end of the chain
     put(value_, msix_control, 2, vectors_ - 1);
     put(writable_, msix_control, 2, msix_enable | msix_mask_all);

@@ -17,8 +17,9 @@ inline constexpr std::uint32_t config_space_bytes = 4096;
 
 class config_space final {
 public:
-    // `vectors`: how many MSI-X vectors the card has.
-    explicit config_space(unsigned vectors);
+    // `vectors`: how many of MSI-X and MSI the card has. `bar_bytes`: a power of two, or 0 for no BAR.
+    explicit config_space(unsigned vectors, bool has_msix = true,
+                          std::uint32_t bar_bytes = SPK_BAR_BYTES);
 
     // 1, 2 or 4 bytes; what lies outside the space reads 0 and takes no writes.
     std::uint32_t read(std::uint32_t offset, unsigned bytes) const;
@@ -53,6 +54,8 @@ private:
     void build_errors();
 
     unsigned vectors_;
+    bool has_msix_;
+    std::uint32_t bar_bytes_;
     bytes_of_space value_{};
     bytes_of_space writable_{};
     bytes_of_space cleared_by_1_{};

@@ -106,6 +106,14 @@ void fabric::reset(unsigned card, reset_kind kind)
                kind == reset_kind::bus ? card_reset_kind::bus : card_reset_kind::function);
 }
 
+void fabric::set_host_vectors(unsigned card, std::uint32_t vectors)
+{
+    card_state& state = impl_->card(card);
+    const std::lock_guard lock(impl_->m.mutex);
+    state.irq.set_host_vectors(vectors);
+    release_interrupts(impl_->m, state);
+}
+
 bool fabric::run(std::uint64_t events) { return impl_->turns.run(events); }
 
 bool fabric::idle() const

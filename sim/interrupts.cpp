@@ -15,11 +15,10 @@ void interrupts::reset()
 
 bool interrupts::deliverable(const config_space& config, unsigned vector) const
 {
-    if (!config.bus_master())
+    if (!config.bus_master() || is_masked_by_host(vector))
         return false;
     if (config.msix_enabled())
-        return !config.msix_all_masked() &&
-               (table_[vector * words_per_vector + control_word] & masked) == 0;
+        return !config.msix_all_masked() && !is_masked_by_table(vector);
     return (config.msi_masked() >> vector & 1) == 0;
 }
 

@@ -20,6 +20,9 @@ public:
 
     void reset();  // all vectors masked, none pending
 
+    // What the host takes, where it keeps the table; the table here masks nothing any more.
+    void set_host_vectors(std::uint32_t vectors) { host_vectors_ = vectors; }
+
     // Returns the message that goes out now (with MSI, vectors beyond those granted wrap). Unknown vectors raise nothing.
     std::optional<unsigned> raise(const config_space& config, unsigned vector);
     // The pending messages that may go now, one bit each; they are pending no more.
@@ -37,10 +40,19 @@ private:
     static constexpr unsigned control_word = 3;
     static constexpr std::uint32_t masked = 1;
 
+    bool is_masked_by_host(unsigned vector) const
+    {
+        return host_vectors_ && (*host_vectors_ >> vector & 1) == 0;
+    }
+    bool is_masked_by_table(unsigned vector) const
+    {
+        return !host_vectors_ && (table_[vector * words_per_vector + control_word] & masked) != 0;
+    }
     bool deliverable(const config_space& config, unsigned vector) const;
 
     unsigned vectors_;
     std::uint32_t pending_ = 0;
+    std::optional<std::uint32_t> host_vectors_;
     std::array<std::uint32_t, SPK_MSIX_VECTORS * words_per_vector> table_{};
 };
 

@@ -29,7 +29,8 @@ std::vector<timing::card_costs> costs_of(const fabric_config& config)
 }  // namespace
 
 card_state::card_state(unsigned number, const card_config& its_config)
-    : index(number), config(its_config), pci(its_config.vectors), irq(its_config.vectors),
+    : index(number), config(its_config),
+      pci(its_config.vectors, its_config.msix, its_config.bar_bytes), irq(its_config.vectors),
       memory(its_config.ddr_bytes)
 {}
 
@@ -209,8 +210,13 @@ void post_timer(machine& m, const timer_cookie& cookie, std::uint64_t after_ns)
                 [](machine& it, const action& what) {
                     const auto after = static_cast<timing::time_ps>(what.value);
                     const timing::time_ps now = it.world.now_ps();
-                    it.world.at(after < timing::never - now ? now + after : timing::never - 1,
-                                std::uint64_t{what.a} << 32 | what.b);
+                    const timing::time_ps when =
+                        after < timing::never - now ? now + after : timing::never - 1;
+                    const std::uint64_t packed = std::uint64_t{what.a} << 32 | what.b;
+                    if (unpack_timer(packed).kind == timer_kind::fault)
+                        it.world.at_leisure(when, packed);
+                    else
+                        it.world.at(when, packed);
                 },
             .a = static_cast<std::uint32_t>(pack(cookie) >> 32),
             .b = static_cast<std::uint32_t>(pack(cookie)),

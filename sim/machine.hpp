@@ -137,7 +137,6 @@ struct machine final : timing::observer {
                timing::ps_per_ns;
     }
     void publish_now() { now_copy_ps.store(world.now_ps(), std::memory_order_relaxed); }
-    void publish_next() { next_copy_ps.store(world.next_event_ps(), std::memory_order_relaxed); }
     void publish_counters(unsigned card);
 
     // ---- pins to runner (mutex held) ----

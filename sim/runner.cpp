@@ -28,6 +28,19 @@ timing::time_ps runner::allowed_ps()
     return device_start_ps_ + passed.count() * timing::ps_per_ns;
 }
 
+// Faults that lie ahead move no clock: one without a limit (pace::fast) stands still until there is work.
+timing::time_ps runner::next_ps(timing::time_ps until) const
+{
+    return until == timing::never && m_.world.at_leisure() ? timing::never
+                                                           : m_.world.next_event_ps();
+}
+
+void runner::publish_next()
+{
+    const timing::time_ps next = next_ps(speed_ == pace::fast ? timing::never : 0);
+    m_.next_copy_ps.store(next, std::memory_order_relaxed);
+}
+
 void runner::count_event()
 {
     worked_ = true;
@@ -54,7 +67,7 @@ runner::turn runner::turn_once(timing::time_ps until)
         m_.publish_now();
         return turn::worked;
     }
-    const timing::time_ps next = m_.world.next_event_ps();
+    const timing::time_ps next = next_ps(until);
     m_.next_copy_ps.store(next, std::memory_order_relaxed);
     if (next == timing::never) {
         at_idle();
@@ -95,7 +108,7 @@ bool runner::run(std::uint64_t events)
         }
         what = turn_once(until);
     }
-    m_.publish_next();
+    publish_next();
     thread_ = std::thread::id();
     return what == turn::idle;
 }
@@ -113,7 +126,7 @@ void runner::advance_to(timing::time_ps until)
     while (turn_once(until) == turn::worked) {
     }
     wall_start_.reset();
-    m_.publish_next();
+    publish_next();
     thread_ = std::thread::id();
 }
 

@@ -40,6 +40,8 @@ private:
     void count_event();
     void at_idle();
     timing::time_ps allowed_ps();
+    timing::time_ps next_ps(timing::time_ps until) const;
+    void publish_next();
 
     machine& m_;
     const pace speed_;

@@ -136,6 +136,7 @@ void world::impl::restart()
     doomed.clear();
     gangs.clear();
     timers.clear();
+    patient_timers = 0;
     news.clear();
 }
 

@@ -165,6 +165,10 @@ public:
     bool empty() const { return heap_.empty(); }
     time_ps next_ps() const { return heap_.empty() ? never : heap_[0].when; }
     std::uint32_t next_source() const { return heap_[0].source; }
+    bool has_only(std::uint32_t source) const
+    {
+        return heap_.size() == 1 && next_source() == source;
+    }
 
     // `never` takes the source out.
     void set(std::uint32_t source, time_ps when);

@@ -176,6 +176,7 @@ struct world::impl {
     std::vector<gang> gangs;
     std::vector<timer_entry> timers;  // a heap, earliest first
     std::uint64_t timer_order = 0;
+    std::size_t patient_timers = 0;
     struct news_entry {
         bool is_timer;
         std::uint64_t cookie;

@@ -300,7 +300,8 @@ struct doom_entry {
 struct timer_entry {
     time_ps when;
     std::uint64_t order, cookie;
-    bool gang = false;  // the engine's own: a gang fires
+    bool gang = false;     // the engine's own: a gang fires
+    bool patient = false;  // world::at_leisure()
     bool operator>(const timer_entry& other) const
     {
         return when != other.when ? when > other.when : order > other.order;

@@ -93,6 +93,7 @@ void world::impl::handle_timers()
         const timer_entry due = timers.front();
         std::pop_heap(timers.begin(), timers.end(), std::greater<>());
         timers.pop_back();
+        patient_timers -= due.patient;
         ++handled;
         if (due.gang)
             fire_due_gangs();
@@ -105,6 +106,7 @@ void world::impl::handle_timers()
 void world::impl::set_timer(const timer_entry& entry)
 {
     timers.push_back(entry);
+    patient_timers += entry.patient;
     std::push_heap(timers.begin(), timers.end(), std::greater<>());
     plan.set(timer_source, timers.front().when);
 }
@@ -330,6 +332,20 @@ void world::at(time_ps when, std::uint64_t cookie)
 {
     impl_->set_timer(
         {.when = std::max(when, impl_->now), .order = impl_->timer_order++, .cookie = cookie});
+}
+
+void world::at_leisure(time_ps when, std::uint64_t cookie)
+{
+    impl_->set_timer({.when = std::max(when, impl_->now),
+                      .order = impl_->timer_order++,
+                      .cookie = cookie,
+                      .patient = true});
+}
+
+bool world::at_leisure() const
+{
+    return !impl_->due() && impl_->plan.has_only(impl_->timer_source) &&
+           impl_->patient_timers == impl_->timers.size();
 }
 
 std::uint64_t world::events() const { return impl_->handled; }

@@ -161,6 +161,9 @@ public:
     void advance_to(time_ps until);
     // observer::timer(cookie) at that time (not before now). Timers survive resets, not clear().
     void at(time_ps when, std::uint64_t cookie);
+    // The same for what is no reason to go on to that time; at_leisure(): nothing else is pending.
+    void at_leisure(time_ps when, std::uint64_t cookie);
+    bool at_leisure() const;
 
     // ---- looking ----
     // One lane of the status block; bytes as of now. Lanes as SPK_LANE_*.

@@ -7,7 +7,7 @@
 #
 # What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts) lies outside the clone, in
 # ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
-# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, CHECK_MINUTES=N after which no further rig is started: it is skipped.
+# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, TIDY=deep, CHECK_MINUTES=N after which no further rig is started: it is skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -38,6 +38,13 @@ tsan         the threaded parts under ThreadSanitizer
 fuzz         a short run of every fuzzer, corpora kept
 tidy         clang-tidy on every product source that changed since its last clean verdict
 '
+kernel_table='
+module       the kernel module compiles for every kernel without warnings; sparse, checkpatch, pahole, dkms
+vm           the module on simulated cards in virtual machines, one for each kernel; the whole stack on top
+debug        the same under KASAN, lockdep, kmemleak and fault injection (builds a kernel once, 12 minutes)
+'
+# What runs when no rig is named.
+default_table=$table
 
 # --- how a rig reports -------------------------------------------------------------------------------------------------
 
@@ -189,6 +196,24 @@ rig_service() {
     adopt tests/service/run-rig.sh "$out/gcc" "$out/service" "$cache/packages/$(distribution)"
 }
 
+rig_module() { adopt tools/rig-module.sh; }
+
+rig_vm() {
+    build_gcc || { failed 1 "the gcc build"; return; }
+    adopt tests/vm/run.py --build "$out/gcc" --out "$out/vm"
+}
+
+# DEBUG_KERNEL=cached skips the rig on a machine that has not built the kernel yet.
+rig_debug() {
+    local reason
+    if [ "${DEBUG_KERNEL-}" = cached ] && ! reason=$(tools/vm/debug-kernel.sh --cached 2>&1); then
+        skipped 1 "$reason"
+        return
+    fi
+    build_gcc || { failed 1 "the gcc build"; return; }
+    adopt tests/vm/run.py --debug --build "$out/gcc" --out "$out/debug"
+}
+
 # --- running them ------------------------------------------------------------------------------------------------------
 
 duration() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
@@ -231,15 +256,15 @@ main() {
     local names name description
     total_passed=0 total_failed=0 total_skipped=0 summary=()
     mkdir -p "$out" "$cache" || exit 1
-    names=" ${*:-$(awk '{print $1}' <<<"$table" | xargs)} "
+    names=" ${*:-$(awk '{print $1}' <<<"$default_table" | xargs)} "
     for name in $names; do
         declare -F "rig_$name" >/dev/null ||
-            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table" | xargs)" >&2; exit 2; }
+            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table$kernel_table" | xargs)" >&2; exit 2; }
     done
     while read -r name description; do
         [ -n "$name" ] || continue
         [[ $names == *" $name "* ]] && run_rig "$name" "$description"
-    done <<<"$table"
+    done <<<"$table$kernel_table"
 
     printf '\nsummary (%s, %s jobs, %s in all)\n' "$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME-}")" "$jobs" \
         "$(duration $SECONDS)"

@@ -6,7 +6,7 @@
 #
 #   tools/packages.sh build       what building and `make demo` need
 #   tools/packages.sh test        compilers and analysers of `make check`
-#   tools/packages.sh rigs        systemd, containers and buses that the rigs of `make check` start
+#   tools/packages.sh rigs        systemd, containers, buses and guests that the rigs of `make check` start
 #   tools/packages.sh all         all of these
 #   tools/packages.sh --list SET  only print the names
 set -eu
@@ -17,9 +17,10 @@ build='build-essential cmake ninja-build pkg-config ccache
     libgtest-dev libgmock-dev
     dbus-daemon'
 
-test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 libxml2-utils'
+test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 libxml2-utils dwarves g++-multilib'
 
-rigs='dbus dbus-bin systemd systemd-container udev util-linux procps'
+rigs='dbus dbus-bin systemd systemd-container udev util-linux procps
+    busybox-static cpio xz-utils'
 
 die() {
     echo "tools/packages.sh: $*" >&2

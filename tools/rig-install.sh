@@ -27,9 +27,10 @@ install_product() {
 nothing_is_missing() {
     local file missing=0
     for file in "$root"/usr/bin/spankerctl "$root"/usr/libexec/spankerd "$libdir"/libspankerctl.so.0 \
-        "$root"/usr/include/spankerctl.h "$root"/usr/include/spankerctl.hpp "$libdir"/pkgconfig/spankerctl.pc \
-        "$libdir"/cmake/spankerctl/spankerctl-config.cmake "$root"/usr/lib/systemd/system/spankerd.service \
-        "$root"/usr/lib/sysusers.d/spanker.conf "$root"/usr/share/dbus-1/system.d/org.popsolutions.Spanker1.conf \
+        "$root"/usr/include/spankerctl.h "$root"/usr/include/spankerctl_strategy.h "$root"/usr/include/spankerctl.hpp \
+        "$libdir"/pkgconfig/spankerctl.pc "$libdir"/cmake/spankerctl/spankerctl-config.cmake \
+        "$root"/usr/lib/systemd/system/spankerd.service "$root"/usr/lib/sysusers.d/spanker.conf \
+        "$root"/usr/share/dbus-1/system.d/org.popsolutions.Spanker1.conf \
         "$root"/usr/share/dbus-1/system-services/org.popsolutions.Spanker1.service; do
         [ -e "$file" ] || { echo "missing: ${file#"$root"}"; missing=1; }
     done

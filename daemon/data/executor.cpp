@@ -110,6 +110,8 @@ bool executor::run_tasks()
         next = nullptr;
         tasks_run_++;
     }
+    if (any && room_wanted_.exchange(false))
+        ring_reply_bell();
     return any;
 }
 

@@ -44,6 +44,8 @@ public:
     bool post(task what);          // false: the queue is full
     void post_waiting(task what);  // workers: waits for room
     void wake() const { bell_.ring(); }
+    // The reply bell rings when tasks have been taken from the queue after this.
+    void tell_of_room() { room_wanted_.store(true); }
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     bool idle() const
     {
@@ -184,7 +186,8 @@ private:
     std::map<load_id, std::shared_ptr<load_job>> loads_;
 
     doorbell bell_, reply_bell_;
-    std::atomic<std::uint64_t> busy_{0};                 // entries, loads and buffers under way
+    std::atomic<std::uint64_t> busy_{0};  // entries, loads and buffers under way
+    std::atomic<bool> room_wanted_{false};
     std::atomic<std::uint64_t> posted_{0}, settled_{0};  // tasks; busy_ knows the settled ones
     std::uint64_t tasks_run_ = 0;
     std::atomic<bool> ended_{false};  // run() returned

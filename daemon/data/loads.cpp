@@ -274,12 +274,13 @@ bool executor::start_upload(load_job& job, const load_chunk& chunk,
         n++;
     }
     auto started = deck_.start_loose(std::span(batches, n), 0, [ended](flight& f) {
-        if (f.failed())
-            ended(fail(f.failure.kind, f.failure.message.empty()
-                                           ? spanker_error_text(f.failure.kind)
-                                           : f.failure.message));
-        else
-            ended({});
+        if (!f.failed())
+            return ended({});
+        std::string what =
+            f.failure.message.empty() ? spanker_error_text(f.failure.kind) : f.failure.message;
+        if (f.failure.message.empty() && f.failure.card != SPANKER_NO_CARD)
+            what = "card " + std::to_string(f.failure.card) + ": " + what;
+        ended(fail(f.failure.kind, "loading of the weights: " + what));
     });
     return started && *started == start_result::started;
 }
@@ -295,20 +296,19 @@ void executor::finish_load(std::shared_ptr<load_job> job, result<weights_info> i
     session* s = find(job->owner);
     if (s)
         s->loads_running--;
-    if (info && (!s || s->closing || job->cancelled.load())) {
+    const bool wanted = s && !s->closing && !job->cancelled.load();
+    if (info && !wanted) {
         weights_.release(held);
         info = cancelled_load();
-    }
-    if (job->answered)
-        return;
-    if (info) {
+    } else if (info) {
         for (std::uint32_t rank = 0; rank < job->cards.size(); rank++)
             if (held->on_cards.pieces[rank].bytes != 0)
                 info->cards.push_back(job->cards[rank]);
         info->handle = s->weights.add(std::make_unique<weights_ref>(weights_ref{held}));
         s->counters->weights++;
     }
-    answer_loop(job->done, std::move(info));
+    if (!job->answered)
+        answer_loop(job->done, std::move(info));
 }
 
 void executor::unload_weights(session_id id, std::uint64_t handle, reply<void> done)

@@ -73,6 +73,7 @@ private:
     };
 
     void post(executor::task what);
+    void post_later();
     template <typename T>
     void post_or_refuse(executor::task what, const reply<T>& done);
     result<std::vector<std::uint32_t>> choose_cards(const session_options& options) const;
@@ -113,10 +114,7 @@ plane_on_thread::plane_on_thread(std::unique_ptr<executor> core, const plane_lim
 void plane_on_thread::dispatch()
 {
     core_->clear_reply_bell();
-    while (!later_.empty() && core_->post(later_.front()))
-        later_.pop_front();
-    if (!later_.empty())
-        core_->ring_reply_bell();
+    post_later();
     for (auto calls = std::move(refused_); auto& call : calls)
         call();
     executor::loop_call call;
@@ -129,10 +127,22 @@ void plane_on_thread::post(executor::task what)
 {
     if (stopped_)
         return;
-    if (!later_.empty() || !core_->post(what))
-        later_.push_back(std::move(what));
-    if (!later_.empty())
-        core_->ring_reply_bell();
+    later_.push_back(std::move(what));
+    post_later();
+}
+
+// The queue may have got room between the first look and the wish to be told: hence the second.
+void plane_on_thread::post_later()
+{
+    const auto post_some = [this] {
+        while (!later_.empty() && core_->post(later_.front()))
+            later_.pop_front();
+        return later_.empty();
+    };
+    if (post_some())
+        return;
+    core_->tell_of_room();
+    post_some();
 }
 
 template <typename T>

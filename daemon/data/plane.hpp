@@ -105,7 +105,8 @@ struct weights_options {
     std::uint64_t offset = 0;                 // of the first block in the file
     std::optional<collective::sharding> how;  // nothing: the planner chooses
     bool chainable = false;                   // cut rows in 256s, so that Y can be a k_shard tensor
-    bool seal = false;  // insist on F_SEAL_WRITE: hash first, skip a resident upload
+    bool seal = false;    // insist on F_SEAL_WRITE: hash first, skip a resident upload
+    bool as_job = false;  // answer at once with a job, however small they are
 };
 
 struct weights_info {

@@ -218,6 +218,7 @@ result<weights_options> parse_weights(const options& from)
     how.offset = keys.number<std::uint64_t>("offset", 0);
     how.chainable = keys.boolean("chainable");
     how.seal = keys.boolean("seal");
+    how.as_job = keys.boolean("job");
     if (!split.empty()) {
         if (auto parsed = parse_sharding(split))
             how.how = *parsed;

@@ -54,7 +54,7 @@ const char* algorithm_name(std::uint32_t algorithm);
 result<spanker_sqe> parse_request(const options& from, std::uint64_t now_ns);
 result<spanker_sqe> parse_request(std::uint8_t op, const options& from, std::uint64_t now_ns);
 
-// LoadWeights: format s "q4_k", n_out t, k t, offset t, sharding s, chainable b, seal b.
+// LoadWeights: format s "q4_k", n_out t, k t, offset t, sharding s, chainable b, seal b, job b.
 result<weights_options> parse_weights(const options& from);
 // OpenSession: cards au, sq_entries u, arena_bytes t.
 result<session_options> parse_session(const options& from);

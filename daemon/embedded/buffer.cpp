@@ -1,71 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/embedded/buffer.hpp"
-#include "daemon/os_error.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
+
+#include "daemon/os_error.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon::embedded {
 
-namespace {
-
-constexpr std::uint64_t page = 4096;
-constexpr std::uint64_t bytes_max = std::uint64_t{1} << 40;
-
-result<void> check_spec(const buffer_spec& spec)
-{
-    if (!spec.access || (spec.access & ~SPANKER_BUFFER_FLAGS))
-        return fail(SPANKER_ERR_INVALID,
-                    "access of a buffer is SPANKER_BUFFER_READ, _WRITE or both, not " +
-                        std::to_string(spec.access));
-    if (spec.bytes == 0 || spec.bytes > bytes_max)
-        return fail(SPANKER_ERR_INVALID,
-                    "a buffer has 1 to 2^40 bytes, not " + std::to_string(spec.bytes));
-    if ((spec.memfd >= 0) == (spec.address != nullptr))
-        return fail(SPANKER_ERR_INVALID, "a buffer is a memfd or an address, one of them");
-    if (spec.offset % page || (spec.address && spec.offset))
-        return fail(SPANKER_ERR_INVALID, "the offset of a buffer must be a multiple of 4096 in a "
-                                         "memfd and 0 with an address, not " +
-                                             std::to_string(spec.offset));
-    return {};
-}
-
-// Nobody may take away pages that a card writes to.
-result<void> check_memfd(const buffer_spec& spec)
-{
-    const int seals = ::fcntl(spec.memfd, F_GET_SEALS);
-    if (seals < 0)
-        return fail(SPANKER_ERR_NOT_A_MEMFD, std::string("buffer: the descriptor is no memfd (") +
-                                                 std::strerror(errno) + ")");
-    if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0)
-        return fail(SPANKER_ERR_NOT_SEALED,
-                    "buffer: seal the memfd with F_SEAL_SHRINK and F_SEAL_GROW first");
-    if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) && (spec.access & SPANKER_BUFFER_WRITE))
-        return fail(SPANKER_ERR_DENIED,
-                    "buffer: the memfd is sealed against writing; register it for reading only");
-    struct stat at {};
-    if (::fstat(spec.memfd, &at) != 0)
-        return fail_os(errno, "buffer: cannot learn the size of the memfd");
-    const auto size = static_cast<std::uint64_t>(at.st_size);
-    if (spec.offset > size || spec.bytes > size - spec.offset)
-        return fail(SPANKER_ERR_RANGE, "buffer: " + std::to_string(spec.bytes) + " bytes at " +
-                                           std::to_string(spec.offset) +
-                                           " reach past the end of the memfd, which has " +
-                                           std::to_string(size));
-    return {};
-}
-
-}  // namespace
-
 result<void> buffer::map_memfd(const buffer_spec& spec)
 {
-    if (auto good = check_memfd(spec); !good)
-        return good;
     const int writes = access_ & SPANKER_BUFFER_WRITE ? PROT_WRITE : 0;
     void* at = ::mmap(nullptr, spec.bytes, PROT_READ | writes, MAP_SHARED | MAP_POPULATE,
                       spec.memfd, static_cast<off_t>(spec.offset));
@@ -96,7 +43,7 @@ result<void> buffer::build_list(bus_map& bus, unsigned card)
 
 result<buffer*> buffer::make(bus_map& bus, unsigned card, const buffer_spec& spec)
 {
-    if (auto good = check_spec(spec); !good)
+    if (auto good = refusals::check_buffer(spec); !good)
         return tl::unexpected(good.error());
     std::unique_ptr<buffer> made(new buffer);
     made->bytes_ = spec.bytes;

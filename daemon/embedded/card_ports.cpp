@@ -3,6 +3,7 @@
 // A card's ports: the simple training policy, domains, and what they report.
 #include "daemon/embedded/driven_card.hpp"
 #include "daemon/embedded/machine.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon::embedded {
 
@@ -61,22 +62,18 @@ void driven_card::port_event(std::uint32_t port)
     case SPK_LINK_LEAVE:
         break;
     }
-    home_.events.add_link({number_, port});
+    home_.events.add(event_link{number_, port});
 }
 
 result<void> driven_card::train(std::uint32_t port_mask, bool retrain)
 {
     if (port_mask == 0 || port_mask >> caps_.ports)
-        return fail(SPANKER_ERR_INVALID, "card " + std::to_string(number_) + " has ports 0 to " +
-                                             std::to_string(caps_.ports - 1) +
-                                             "; the mask must name some of them and no others");
+        return tl::unexpected(refusals::bad_port_mask(number_, caps_.ports));
     for (std::uint32_t port = 0; port < caps_.ports; port++) {
         if (!(port_mask >> port & 1))
             continue;
         if (links_[port].disabled)
-            return fail(SPANKER_ERR_INVALID, "card " + std::to_string(number_) + " port " +
-                                                 std::to_string(port) +
-                                                 " is disabled; enable it first");
+            return tl::unexpected(refusals::port_disabled(number_, port));
         links_[port].failures = 0;
         if (retrain || port_register(port, SPK_P_STATE) == SPK_PORT_FAULT)
             set_train_request(port, false);

@@ -10,6 +10,7 @@
 
 #include "daemon/embedded/file.hpp"
 #include "daemon/embedded/machine.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon::embedded {
 
@@ -63,22 +64,7 @@ void driven_card::set_state(spanker_card_state next)
     if (state_ == next || !spk_gate_may_move(state_, next))
         return;
     state_ = next;
-    home_.events.add_card({number_, static_cast<std::uint32_t>(next)});
-}
-
-error driven_card::gate_error(int err) const
-{
-    const std::string card = "card " + std::to_string(number_);
-    switch (err) {
-    case -ESTALE:
-        return {SPANKER_ERR_CARD_RESET, card + " was reset; open it again"};
-    case -ENODEV:
-        return {SPANKER_ERR_CARD_LOST, card + " is gone"};
-    case -EIO:
-        return {SPANKER_ERR_CARD_FAILED, card + " failed; reset it"};
-    default:
-        return {SPANKER_ERR_AGAIN, card + " is not ready yet; try again"};
-    }
+    home_.events.add(event_card_state{number_, static_cast<std::uint32_t>(next)});
 }
 
 // ---- probe ----
@@ -173,7 +159,7 @@ result<void> driven_card::reset(std::uint32_t mode)
 {
     check_presence();
     if (state_ == SPANKER_CARD_GONE)
-        return tl::unexpected(gate_error(-ENODEV));
+        return tl::unexpected(refusals::gate(number_, -ENODEV));
     set_state(SPANKER_CARD_RESETTING);
     end_all(-ESTALE, SPANKER_CARD_RESET);
     if (mode == SPANKER_RESET_FLR)

@@ -52,7 +52,6 @@ public:
     {
         return spk_gate_check(state_, generation_, generation);
     }
-    error gate_error(int err) const;
 
     // Memory.
     int alloc(std::uint64_t bytes, spk_block& block)

@@ -38,7 +38,7 @@ result<unique_fd> export_table::add(tensor& what)
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return fail_os(errno, "tensor export: no descriptor left");
     unique_fd reader(ends[0]), writer(ends[1]);
-    struct stat at {};
+    struct stat at = {};
     if (::fstat(reader.get(), &at) != 0)
         return fail_os(errno, "tensor export: cannot identify the descriptor");
     what.hold();
@@ -49,7 +49,7 @@ result<unique_fd> export_table::add(tensor& what)
 result<tensor*> export_table::find(int fd)
 {
     sweep();
-    struct stat at {};
+    struct stat at = {};
     if (::fstat(fd, &at) == 0)
         for (entry& one : entries_)
             if (one.device == at.st_dev && one.inode == at.st_ino)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/clock.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon::embedded {
 
@@ -23,10 +24,7 @@ result<std::uint32_t> choose_depth(const driven_card& card, std::uint32_t asked)
     if (asked == 0)
         return most;
     if (spk_ring_check_depth(asked) != 0 || asked > most)
-        return fail(SPANKER_ERR_INVALID,
-                    "the depth of a queue on card " + std::to_string(card.number()) +
-                        " is a power of two from 2 to " + std::to_string(most) + ", not " +
-                        std::to_string(asked));
+        return tl::unexpected(refusals::depth(card.number(), most, asked));
     return asked;
 }
 
@@ -52,16 +50,14 @@ result<std::unique_ptr<card_file>> embedded_file::open(const std::shared_ptr<mac
                                                        driven_card& card, std::uint32_t depth)
 {
     if (const int err = card.gate(card.generation()))
-        return tl::unexpected(card.gate_error(err));
+        return tl::unexpected(refusals::gate(card.number(), err));
     auto chosen = choose_depth(card, depth);
     if (!chosen)
         return tl::unexpected(chosen.error());
     std::unique_ptr<embedded_file> made(new embedded_file(home, card));
     made->number_ = card.take_queue(*made);
     if (made->number_ == 0)
-        return fail(SPANKER_ERR_BUSY,
-                    "card " + std::to_string(card.number()) + " has no queue left (" +
-                        std::to_string(card.caps().queues - 1) + "); close another file first");
+        return tl::unexpected(refusals::no_queue_left(card.number(), card.caps().queues - 1));
     const queue_place place{home->fabric.get(), card.number(), made->number_,
                             card.vector_of(made->number_)};
     if (!made->records_fd_ ||
@@ -114,7 +110,7 @@ void embedded_file::stop_queue()
 result<void> embedded_file::check_gate() const
 {
     if (const int err = card_.gate(generation_))
-        return tl::unexpected(card_.gate_error(err));
+        return tl::unexpected(refusals::gate(card_.number(), err));
     return {};
 }
 
@@ -150,29 +146,17 @@ result<std::uint32_t> embedded_file::tensor_alloc(std::uint64_t bytes)
     if (auto open = check_gate(); !open)
         return tl::unexpected(open.error());
     if (err == -EINVAL)
-        return fail(SPANKER_ERR_INVALID, "a tensor has at least one byte");
+        return tl::unexpected(refusals::empty_tensor());
     if (err != 0)
-        return fail(SPANKER_ERR_NO_MEMORY, "card " + std::to_string(card_.number()) + " has no " +
-                                               std::to_string(bytes) +
-                                               " bytes of memory in one piece; free tensors");
+        return tl::unexpected(refusals::no_card_memory(card_.number(), bytes));
     auto* made = new tensor(card_, block, bytes, generation_);
     const std::uint32_t handle = tensors_.add(made);
     if (handle == 0) {
         made->put();
-        return fail(SPANKER_ERR_QUOTA, "a file has at most 65535 tensors; free some");
+        return tl::unexpected(refusals::handles_used_up("tensor"));
     }
     return handle;
 }
-
-namespace {
-
-tl::unexpected<error> no_such(const char* what, std::uint32_t handle)
-{
-    return fail(SPANKER_ERR_NO_OBJECT,
-                std::string("this file has no ") + what + " with handle " + std::to_string(handle));
-}
-
-}  // namespace
 
 result<void> embedded_file::tensor_free(std::uint32_t handle)
 {
@@ -181,7 +165,7 @@ result<void> embedded_file::tensor_free(std::uint32_t handle)
         return open;
     tensor* what = tensors_.remove(handle);
     if (!what)
-        return no_such("tensor", handle);
+        return tl::unexpected(refusals::no_handle("tensor", handle));
     what->put();
     return {};
 }
@@ -193,7 +177,7 @@ result<unique_fd> embedded_file::tensor_export(std::uint32_t handle)
         return tl::unexpected(open.error());
     tensor* what = tensors_.find(handle);
     if (!what)
-        return no_such("tensor", handle);
+        return tl::unexpected(refusals::no_handle("tensor", handle));
     return home_->exports.add(*what);
 }
 
@@ -211,10 +195,10 @@ result<std::uint32_t> embedded_file::tensor_import(int fd)
                     "the tensor lies on card " + std::to_string(what.card().number()) +
                         " and cannot be imported on card " + std::to_string(card_.number()));
     if (what.generation() != generation_)
-        return tl::unexpected(card_.gate_error(-ESTALE));
+        return tl::unexpected(refusals::gate(card_.number(), -ESTALE));
     const std::uint32_t handle = tensors_.add(&what);
     if (handle == 0)
-        return fail(SPANKER_ERR_QUOTA, "a file has at most 65535 tensors; free some");
+        return tl::unexpected(refusals::handles_used_up("tensor"));
     what.hold();
     return handle;
 }
@@ -235,7 +219,7 @@ result<std::uint32_t> embedded_file::buffer_register(const buffer_spec& spec)
     const std::uint32_t handle = buffers_.add(*made);
     if (handle == 0) {
         (*made)->put();
-        return fail(SPANKER_ERR_QUOTA, "a file has at most 65535 buffers; unregister some");
+        return tl::unexpected(refusals::handles_used_up("buffer"));
     }
     return handle;
 }
@@ -245,12 +229,11 @@ result<void> embedded_file::buffer_unregister(std::uint32_t handle)
     const std::lock_guard hold(home_->lock);
     buffer* what = buffers_.find(handle);
     if (!what)
-        return no_such("buffer", handle);
+        return tl::unexpected(refusals::no_handle("buffer", handle));
     if (what->users() > 1)
         queue_.reap();  // what used it may be done
     if (what->users() > 1)
-        return fail(SPANKER_ERR_BUSY, "buffer " + std::to_string(handle) +
-                                          " is used by work in flight; wait for it or cancel it");
+        return tl::unexpected(refusals::buffer_in_use(handle));
     buffers_.remove(handle);
     what->put();
     return {};
@@ -304,19 +287,9 @@ int embedded_file::find_group(void* self, u32 domain, spk_group_ref* ref)
 error embedded_file::refusal(int err, const spk_submission& submission,
                              std::span<const spanker_work_item> items) const
 {
-    const spk_item_fault& fault = submission.out_fault;
-    if (fault.why) {
-        error out{spanker_errno_kind(err), "item " + std::to_string(fault.item) + " (opcode " +
-                                               std::to_string(items[fault.item].opcode) +
-                                               "): " + fault.field + " " + fault.why};
-        out.detail = fault.item;
-        return out;
-    }
-    if (err == -EAGAIN)
-        return {SPANKER_ERR_AGAIN, "the queue is full; poll and try again"};
-    return {SPANKER_ERR_INVALID, "a batch on this queue has 1 to " + std::to_string(depth() - 1) +
-                                     " items and at most as many records, not " +
-                                     std::to_string(items.size())};
+    if (submission.out_fault.why)
+        return refusals::item(err, submission.out_fault, items);
+    return err == -EAGAIN ? refusals::queue_full() : refusals::batch_size(depth(), items.size());
 }
 
 result<std::uint64_t> embedded_file::submit(std::span<const spanker_work_item> items,
@@ -376,7 +349,7 @@ result<void> embedded_file::cancel(std::uint64_t seq)
         return open;
     queue_.reap();
     if (spk_batch_cancel(&queue_.batches(), seq))
-        return fail(SPANKER_ERR_NO_OBJECT, "batch " + std::to_string(seq) + " is not in flight");
+        return tl::unexpected(refusals::not_in_flight(seq));
     card_.issue_aborts(monotonic_ns());
     home_->deadline_at(0);
     return {};

@@ -9,6 +9,7 @@
 #include "daemon/clock.hpp"
 #include "daemon/embedded/file.hpp"
 #include "daemon/embedded/machine.hpp"
+#include "daemon/refusals.hpp"
 
 namespace spanker::daemon::embedded {
 
@@ -74,28 +75,14 @@ result<spk_channel_claim> claim_of(const machine& home, const group_member& memb
 {
     const auto* file = dynamic_cast<const embedded_file*>(member.file);
     if (!file || &file->home() != &home)
-        return fail(SPANKER_ERR_INVALID, "a member of a group is a file of the same backend");
+        return tl::unexpected(refusals::foreign_file());
     const driven_card& card = file->card();
     if (const int err = card.gate(file->generation()))
-        return tl::unexpected(card.gate_error(err));
-    const std::string name = "card " + std::to_string(card.number());
-    if (member.port_mask == 0 || member.port_mask >> card.caps().ports)
-        return fail(SPANKER_ERR_INVALID,
-                    name + ": the port mask must name some of its ports 0 to " +
-                        std::to_string(card.caps().ports - 1) + " and no others");
-    if (member.channel >= card.caps().channels)
-        return fail(SPANKER_ERR_INVALID, name + " has channels 0 to " +
-                                             std::to_string(card.caps().channels - 1) + ", not " +
-                                             std::to_string(member.channel));
-    return spk_channel_claim{card.number(), member.port_mask, member.channel};
-}
-
-tl::unexpected<error> taken(const spk_channel_claim& claim, const spk_channel_conflict& conflict)
-{
-    return fail(SPANKER_ERR_BUSY, "card " + std::to_string(claim.card) + " port " +
-                                      std::to_string(conflict.port) + " channel " +
-                                      std::to_string(claim.channel) + " belongs to pid " +
-                                      std::to_string(conflict.pid));
+        return tl::unexpected(refusals::gate(card.number(), err));
+    const spk_channel_claim claim{card.number(), member.port_mask, member.channel};
+    if (auto good = refusals::check_claim(claim, card.caps().ports, card.caps().channels); !good)
+        return tl::unexpected(good.error());
+    return claim;
 }
 
 }  // namespace
@@ -116,9 +103,10 @@ result<std::unique_ptr<channel_group>> make_group(const std::shared_ptr<machine>
     const int err = spk_group_claim(&home->channels, claims.data(), static_cast<u32>(claims.size()),
                                     static_cast<u32>(::getpid()), &domain, &conflict);
     if (err == -EBUSY)
-        return taken(claims[conflict.claim], conflict);
+        return tl::unexpected(
+            refusals::channel_taken(claims[conflict.claim], conflict.port, conflict.pid));
     if (err)
-        return fail(SPANKER_ERR_INVALID, "a group has at least one member");
+        return tl::unexpected(refusals::empty_group());
     auto* group = new group_object;
     group->domain = domain;
     group->cards = spk_group_cards(&home->channels, domain);

@@ -19,7 +19,7 @@
 #include "daemon/backend.hpp"
 #include "daemon/embedded/bus_map.hpp"
 #include "daemon/embedded/driven_card.hpp"
-#include "daemon/embedded/event_list.hpp"
+#include "daemon/embedded/event_bell.hpp"
 #include "daemon/embedded/export_table.hpp"
 #include "kernel/core/group.h"
 #include "sim/card.hpp"
@@ -38,7 +38,7 @@ struct machine final {
     std::vector<std::unique_ptr<driven_card>> cards;
     spk_channel_table channels{};
     std::vector<group_object*> groups;
-    event_list events;
+    event_bell events;
     export_table exports;
     std::uint64_t default_deadline_ns = 0;  // from submission; 0: none
     bool real_pace = false;

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open /dev/spankerN: every verb is one ioctl of uapi/spanker.h.
+// An open /dev/spankerN with a queue: every verb is one ioctl of
+// uapi/spanker.h. What the driver refuses is put into words afterwards.
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "daemon/backend.hpp"
+#include "daemon/kernel/file_objects.hpp"
 
-namespace spanker::daemon {
+namespace spanker::daemon::kernel {
 
-// ioctl that is not disturbed by signals: 0 or a negative errno.
-int device_call(int fd, unsigned long request, void* argument);
-
-// The error of a call on a device node, with the node's name and what to do.
-tl::unexpected<error> device_error(const std::string& node, int err, const std::string& what);
+// Of a card, without a queue.
+result<spanker_get_info> read_info(std::uint32_t card);
 
 class kernel_file final : public card_file {
 public:
-    static result<std::unique_ptr<card_file>> open(const std::string& node, std::uint32_t depth);
-    // Opens without a queue: for GET_INFO.
-    static result<spanker_get_info> read_info(const std::string& node);
+    static result<std::unique_ptr<card_file>> open(std::uint32_t card, std::uint32_t depth);
 
     result<spanker_get_info> info() override;
     result<std::uint32_t> tensor_alloc(std::uint64_t bytes) override;
@@ -37,21 +33,23 @@ public:
     int fd() const override { return fd_.get(); }
     std::uint32_t depth() const override { return depth_; }
 
-private:
-    kernel_file(std::string node, unique_fd fd, std::uint32_t depth)
-        : node_(std::move(node)), fd_(std::move(fd)), depth_(depth)
-    {}
-    template <typename T>
-    result<T> call(unsigned long request, T argument, const char* what) const
-    {
-        if (const int err = device_call(fd_.get(), request, &argument))
-            return device_error(node_, err, what);
-        return argument;
-    }
+    // For groups, which may outlive the file.
+    const std::shared_ptr<file_objects>& objects() const { return objects_; }
 
-    std::string node_;
+private:
+    kernel_file(unique_fd fd, const spanker_get_info& card, std::uint32_t depth)
+        : fd_(std::move(fd)), depth_(depth), objects_(std::make_shared<file_objects>(card))
+    {}
+    int call(unsigned long request, void* argument) const;
+    std::uint32_t card() const { return objects_->card().out_number; }
+    // For what the verb has no words of its own.
+    tl::unexpected<error> refused(int err, const char* what) const;
+    error refused_batch(int err, std::span<const spanker_work_item> items,
+                        std::uint32_t bad_item) const;
+
     unique_fd fd_;
     std::uint32_t depth_;
+    std::shared_ptr<file_objects> objects_;
 };
 
-}  // namespace spanker::daemon
+}  // namespace spanker::daemon::kernel

@@ -385,6 +385,29 @@ SPANKER_API int spanker_weights_load_fd(spanker_session *session, int fd,
 /* After -ECONNRESET or a card reset; the source must be given again. */
 SPANKER_API int spanker_weights_reload_fd(spanker_weights *weights, int fd,
                                           uint64_t offset);
+/*
+ * The same without waiting for the cards. *weights is there at once and may be
+ * used when *request has ended well; before, and after a load that failed,
+ * work with it is -ENOENT. The source is free after the call. `progress` is
+ * called from a thread of the library. Cancelling the request, or freeing the
+ * weights, ends the load and leaves nothing on the cards. -EBUSY: a load of
+ * these weights is under way.
+ */
+SPANKER_API int spanker_weights_load_async(spanker_session *session,
+                                           const void *blocks, uint64_t bytes,
+                                           uint64_t n_out, uint64_t k,
+                                           const spanker_weights_options *options,
+                                           spanker_weights **weights,
+                                           spanker_request **request);
+SPANKER_API int
+spanker_weights_load_fd_async(spanker_session *session, int fd, uint64_t offset,
+                              uint64_t n_out, uint64_t k,
+                              const spanker_weights_options *options,
+                              spanker_weights **weights,
+                              spanker_request **request);
+SPANKER_API int spanker_weights_reload_fd_async(spanker_weights *weights, int fd,
+                                                uint64_t offset,
+                                                spanker_request **request);
 SPANKER_API void spanker_weights_free(spanker_weights *weights);
 
 /* ---- work ---- */
@@ -557,44 +580,10 @@ SPANKER_API int spanker_all_gather_f32(spanker_session *session,
                                        float *const *out, uint32_t rank_count,
                                        uint64_t count);
 
-/* ---- strategy ---- */
-
-typedef enum spanker_weight_format {
-	SPANKER_WEIGHTS_PLAIN = 0,     /* n * k * bytes_per_element */
-	SPANKER_WEIGHTS_Q4_K = 1,      /* n * (k / 256) * 144 */
-	SPANKER_WEIGHTS_MAX_ENUM = 0x7fffffff
-} spanker_weight_format;
-
-typedef struct spanker_tile_shape {
-	uint64_t m, n, k;              /* Y[m x n] = X[m x k] . W[n x k]^T */
-	uint64_t bytes_per_element;    /* of activations, and of plain weights */
-	spanker_weight_format weight_format;
-} spanker_tile_shape;
-
-typedef enum spanker_strategy {
-	SPANKER_TENSOR_PARALLEL = 0,
-	SPANKER_MODEL_PARALLEL = 1,
-	SPANKER_STRATEGY_MAX_ENUM = 0x7fffffff
-} spanker_strategy;
-
-/* Bytes of a tile; a product over 64 bits is UINT64_MAX. */
-SPANKER_API uint64_t
-spanker_tile_weight_bytes(const spanker_tile_shape *tile);
-/* m * n * bytes_per_element */
-SPANKER_API uint64_t
-spanker_tile_activation_bytes(const spanker_tile_shape *tile);
-
-/*
- * The cheaper of splitting a layer over the cards and keeping it whole on one.
- * 0 or 1 card: tensor parallel. A bandwidth of 0 costs infinitely; ties go to
- * tensor parallel; sizes saturate. Arithmetic: docs/strategy.md.
- */
-SPANKER_API spanker_strategy spanker_pick_strategy(
-	const spanker_tile_shape *tile, uint64_t n_sails,
-	uint64_t local_ddr_bytes_per_s, uint64_t intercard_bytes_per_s);
-
 #ifdef __cplusplus
 }
 #endif
+
+#include "spankerctl_strategy.h"
 
 #endif /* SPANKERCTL_H */

@@ -179,6 +179,21 @@ private:
     detail::handle<spanker_request, spanker_request_free> raw_;
 };
 
+// A load under way, and what it makes.
+struct weights_request {
+    spanker::weights weights;
+    spanker::request request;
+};
+
+// spanker_weights_options with its size filled in.
+struct load_options : spanker_weights_options {
+    load_options(spanker_sharding how = SPANKER_SHARD_AUTO, std::uint64_t load_timeout_ns = 0,
+                 spanker_progress_fn* told = nullptr, void* told_data = nullptr)
+        : spanker_weights_options{sizeof(spanker_weights_options), how, told, told_data,
+                                  load_timeout_ns}
+    {}
+};
+
 // spanker_work_options with its size filled in.
 struct work_options : spanker_work_options {
     explicit work_options(std::uint32_t work_flags = 0, std::uint64_t work_timeout_ns = 0)
@@ -220,26 +235,42 @@ public:
         return detail::made<tensor>(r, get(), raw);
     }
     result<weights> load(std::span<const std::byte> blocks, std::uint64_t n_out, std::uint64_t k,
-                         spanker_sharding sharding = SPANKER_SHARD_AUTO,
-                         std::uint64_t timeout_ns = 0)
+                         const load_options& options = load_options())
     {
         spanker_weights* raw = nullptr;
-        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr,
-                                                 timeout_ns};
         const int r =
             spanker_weights_load(get(), blocks.data(), blocks.size(), n_out, k, &options, &raw);
         return detail::made<weights>(r, get(), raw);
     }
     // From a file or memfd at `offset` on.
     result<weights> load_file(int fd, std::uint64_t offset, std::uint64_t n_out, std::uint64_t k,
-                              spanker_sharding sharding = SPANKER_SHARD_AUTO,
-                              std::uint64_t timeout_ns = 0)
+                              const load_options& options = load_options())
     {
         spanker_weights* raw = nullptr;
-        const spanker_weights_options options = {sizeof options, sharding, nullptr, nullptr,
-                                                 timeout_ns};
         const int r = spanker_weights_load_fd(get(), fd, offset, n_out, k, &options, &raw);
         return detail::made<weights>(r, get(), raw);
+    }
+    // Without waiting: the weights may be used when the request has ended well.
+    result<weights_request> load_async(std::span<const std::byte> blocks, std::uint64_t n_out,
+                                       std::uint64_t k,
+                                       const load_options& options = load_options())
+    {
+        spanker_weights* w = nullptr;
+        spanker_request* r = nullptr;
+        if (spanker_weights_load_async(get(), blocks.data(), blocks.size(), n_out, k, &options, &w,
+                                       &r) < 0)
+            return *spanker_last_error(get());
+        return weights_request{weights(w), request(r)};
+    }
+    result<weights_request> load_file_async(int fd, std::uint64_t offset, std::uint64_t n_out,
+                                            std::uint64_t k,
+                                            const load_options& options = load_options())
+    {
+        spanker_weights* w = nullptr;
+        spanker_request* r = nullptr;
+        if (spanker_weights_load_fd_async(get(), fd, offset, n_out, k, &options, &w, &r) < 0)
+            return *spanker_last_error(get());
+        return weights_request{weights(w), request(r)};
     }
     result<spanker_result> matmul(const weights& w, operand x, operand y, std::uint64_t n_tok,
                                   spanker_x_format format = SPANKER_X_F32,

@@ -175,12 +175,15 @@ int session_call(spanker_session* s, const char* method, const bus::append_fn& a
                  message_ptr& reply)
 {
     const int r = s->link->call(s, s->path, "Session", method, append, reply);
-    if (r >= 0)
-        return r;
+    return r >= 0 ? r : fail_if_lost(s, s->generation.load(), method, r);
+}
+
+int fail_if_lost(spanker_session* s, std::uint32_t generation, const char* method, int r)
+{
     const spanker_kind kind = spanker_last_error(s)->kind;
     const bool may_be_gone = kind == SPANKER_KIND_NO_OBJECT || kind == SPANKER_KIND_NO_DAEMON ||
                              kind == SPANKER_KIND_DENIED || kind == SPANKER_KIND_NOT_SUPPORTED;
-    if (may_be_gone && session_is_lost(s))
+    if (may_be_gone && (generation != s->generation.load() || session_is_lost(s)))
         return fail(s, SPANKER_KIND_DAEMON_RESTARTED,
                     fmt::format("{}: spankerd restarted; call again", method));
     return r;

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
-#include "session.hpp"
+#include "tensor.hpp"
 
 namespace spanker::lib {
 namespace {
@@ -162,23 +163,6 @@ void watch(spanker_session* s)
     }
 }
 
-// A thread of ours takes none of the program's signals.
-std::thread start_watcher(spanker_session* s)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread;
-    try {
-        thread = std::thread(watch, s);
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-}
-
 // Under `state`.
 void list(spanker_session* s, spanker_request& request)
 {
@@ -254,6 +238,22 @@ session_hold::~session_hold()
         hold_ended.notify_all();
 }
 
+std::thread start_thread(const std::function<void()>& run)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread;
+    try {
+        thread = std::thread(run);
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+}
+
 void session_reset_slots(spanker_session* s)
 {
     // Twice the submission ring: one half may wait there, the other run.
@@ -320,10 +320,43 @@ bool session_wait(spanker_session* s, spanker_request& request, std::uint64_t de
     return request.done;
 }
 
+void session_begin_load(spanker_session* s, spanker_weights& w, spanker_request& request)
+{
+    const std::lock_guard lock(s->state);
+    w.loading = true;
+    w.unwanted = false;
+    w.request = &request;
+    request.session = s;
+    request.connection = s->connection;
+    request.loading = &w;
+    list(s, request);
+}
+
+void session_end_load(spanker_session* s, spanker_weights& w, const spanker_error* why)
+{
+    const std::lock_guard lock(s->state);
+    w.loading = false;
+    spanker_request* request = std::exchange(w.request, nullptr);
+    if (request == nullptr)
+        return;
+    request->loading = nullptr;
+    if (why != nullptr) {
+        request->cqe.res = why->negative_errno;
+        request->why = *why;
+    }
+    request->done = true;
+    ring_eventfd(*request);
+    if (s->reaping && s->ring.is_open())  // by the one who waits for this, perhaps
+        s->ring.wake();
+    s->wake.notify_all();
+}
+
 void session_abandon(spanker_session* s, spanker_request& request)
 {
     const std::lock_guard lock(s->state);
     unlist(request);
+    if (request.loading != nullptr)
+        request.loading->request = nullptr;
     const auto index = static_cast<std::uint32_t>(request.user_data);
     if (index < s->slots.size() && s->slots[index].request == &request)
         s->slots[index].request = nullptr;
@@ -332,8 +365,9 @@ void session_abandon(spanker_session* s, spanker_request& request)
 void session_set_eventfd(spanker_session* s, spanker_request& request, unique_fd fd)
 {
     const std::lock_guard lock(s->state);
-    if (!s->watcher.joinable() && !request.done)
-        s->watcher = start_watcher(s);
+    const bool needs_reaper = !request.done && request.loading == nullptr;
+    if (needs_reaper && !s->watcher.joinable())
+        s->watcher = start_thread([s] { watch(s); });
     request.eventfd = std::move(fd);
     if (request.done)
         ring_eventfd(request);

@@ -83,6 +83,8 @@ int outcome_of(const void* who, const spanker_request& request, spanker_result* 
         fmt::format_to_n(result->algorithm, sizeof result->algorithm - 1, "{}",
                          algorithm_name(cqe.algorithm));
     }
+    if (request.why)
+        return fail(who, *request.why);
     return cqe.res == 0 ? 0 : fail(who, error_of(request));
 }
 

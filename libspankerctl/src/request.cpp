@@ -4,7 +4,7 @@
 // ended one.
 #include <sys/eventfd.h>
 
-#include "session.hpp"
+#include "load.hpp"
 
 using namespace spanker::lib;
 
@@ -33,7 +33,7 @@ int cancel(spanker_request* request)
 {
     const session_hold held(*request);
     spanker_session* s = held.get();
-    if (ended(s, request))
+    if (ended(s, request) || load_cancel(s, *request))
         return 0;
     submission work;
     work.entry.opcode = SPANKER_SOP_CANCEL;

@@ -2,7 +2,7 @@
 //
 // A session: an own bus connection, the rings, and what was registered on it.
 //
-// Requests: a request in flight sits in a slot; its sqe's user_data is the slot and
+// Requests: but for loads (load.hpp) a request in flight sits in a slot; its sqe's user_data is the slot and
 // the slot's generation, so a late cqe of an abandoned request finds nobody. Whoever
 // waits reaps for all: one waiter at a time holds the completion ring (`reaping`), the
 // others sleep on `wake`, which is rung whenever something was reaped. If somebody asked
@@ -24,8 +24,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -40,6 +42,8 @@ struct spanker_request {
     std::uint64_t user_data = 0;
     bool done = false;  // under session->state
     spanker_cqe cqe = {};
+    std::optional<spanker_error> why;    // instead of the cqe
+    spanker_weights* loading = nullptr;  // a load's, until it ended; under session->state
     spanker::lib::unique_fd eventfd;
     spanker_request* next = nullptr;  // in session->requests
     spanker_request** at = nullptr;
@@ -97,6 +101,8 @@ int session_attach(spanker_session* s, const void* who);
 // so, whatever the bus said.
 int session_call(spanker_session* s, const char* method, const bus::append_fn& append,
                  message_ptr& reply);
+// A call about what the daemon of `generation` made failed with r, recorded for s: the same, or that it is gone.
+int fail_if_lost(spanker_session* s, std::uint32_t generation, const char* method, int r);
 
 // ---- flight.cpp ----
 
@@ -131,9 +137,14 @@ private:
 // True when the request has ended; false at the deadline (CLOCK_MONOTONIC; 0: look once).
 // request.session is null afterwards if the session was closed meanwhile.
 bool session_wait(spanker_session* s, spanker_request& request, std::uint64_t deadline_ns);
+// A load starts, and ends with 0 or why it failed. Nobody may wait for its end.
+void session_begin_load(spanker_session* s, spanker_weights& w, spanker_request& request);
+void session_end_load(spanker_session* s, spanker_weights& w, const spanker_error* why);
 // The request object goes away although it may be in flight.
 void session_abandon(spanker_session* s, spanker_request& request);
 void session_set_eventfd(spanker_session* s, spanker_request& request, unique_fd fd);
+// A thread of ours, which takes none of the program's signals.
+std::thread start_thread(const std::function<void()>& run);
 // Ends everything in flight with -ECANCELED and waits until no thread waits in here or holds the session.
 void session_end_flights(spanker_session* s);
 

@@ -14,13 +14,21 @@ struct spanker_tensor {
 
 struct spanker_weights {
     spanker_session* session = nullptr;
-    std::uint32_t handle = 0;
-    std::uint32_t generation = 0;
     std::uint64_t n_out = 0, k = 0;
     spanker_sharding sharding = SPANKER_SHARD_AUTO;
     spanker_progress_fn* progress = nullptr;
     void* progress_data = nullptr;
     std::uint64_t timeout_ns = 0;  // of a whole load; 0: none
+
+    std::uint32_t generation = 0;           // of the session when it was loaded
+    std::atomic<std::uint32_t> handle = 0;  // 0: not loaded; stored after `generation`
+
+    // A load that nobody stands in (load.hpp); under session->state but for the thread.
+    std::thread loader;
+    std::condition_variable loader_wake;
+    spanker_request* request = nullptr;  // whom its end is told
+    bool loading = false;
+    bool unwanted = false;
 };
 
 namespace spanker::lib {

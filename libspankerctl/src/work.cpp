@@ -110,8 +110,10 @@ int make_draft(spanker_session* s, const matmul& m, const spanker_work_options* 
         SPANKER_LINKED | SPANKER_BARRIER | SPANKER_EXACT | SPANKER_ACCUMULATE;
     if (m.weights == nullptr || m.weights->session != s)
         return fail(s, SPANKER_KIND_NO_OBJECT, "the weights are NULL or of another session");
-    if (m.weights->handle == 0)
-        return fail(s, SPANKER_KIND_NO_OBJECT, "the weights are not loaded; load them again");
+    const std::uint32_t weights = m.weights->handle.load(std::memory_order_acquire);
+    if (weights == 0)
+        return fail(s, SPANKER_KIND_NO_OBJECT,
+                    "the weights are not loaded; wait for their load, or load them again");
     if (m.format > SPANKER_X_Q4_K)
         return fail(s, SPANKER_KIND_INVALID, "format is none of SPANKER_X_*");
     if (m.n_tok > UINT32_MAX)
@@ -127,7 +129,7 @@ int make_draft(spanker_session* s, const matmul& m, const spanker_work_options* 
     if (const int r = to_operand(s, d, "y", m.y, y); r < 0)
         return r;
     d.work.entry.opcode = SPANKER_SOP_MATMUL;
-    d.work.entry.matmul = {.weights = m.weights->handle,
+    d.work.entry.matmul = {.weights = weights,
                            .n_tok = static_cast<std::uint32_t>(m.n_tok),
                            .x_handle = x.handle,
                            .y_handle = y.handle,

@@ -6,25 +6,13 @@
 
 #include <algorithm>
 
-namespace contract {
+#include "fabric.hpp"
 
-std::string chosen_backend = "embedded";
+namespace contract {
 
 namespace {
 
 constexpr std::uint64_t patience_ns = 20'000'000'000;
-
-std::unique_ptr<backend> make_backend()
-{
-    using namespace spanker::daemon;
-    auto made = chosen_backend == "hardware" ? make_kernel_backend()
-                                             : make_embedded_backend({.cards = 4,
-                                                                      .topology = "ring",
-                                                                      .card_memory_bytes = 64 << 20,
-                                                                      .real_pace = false});
-    EXPECT_TRUE(made) << text_of(made);
-    return made ? std::move(*made) : nullptr;
-}
 
 }  // namespace
 
@@ -133,7 +121,7 @@ spanker_work_item posting(spanker_work_item what, std::uint16_t signal)
 
 void rig::SetUp()
 {
-    cards = make_backend();
+    cards = tested_fabric().open();
     ASSERT_NE(cards, nullptr);
     if (cards->cards().empty())
         GTEST_SKIP() << "there is no card";
@@ -146,16 +134,7 @@ std::unique_ptr<card_file> rig::open(std::uint32_t card, std::uint32_t depth)
     return opened ? std::move(*opened) : nullptr;
 }
 
-void rig::settle()
-{
-    for (;;) {
-        while (cards->drive())
-            ;
-        const auto next = cards->next_work_ns();
-        if (!next || *next > now_ns())
-            return;
-    }
-}
+void rig::settle() { tested_fabric().settle(*cards); }
 
 std::vector<spanker_record> rig::wait(card_file& file, std::size_t count)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every contract test stands on: a backend of the kind named on the command line, open files, work items by opcode,
-// and waiting that ends. Only daemon/backend.hpp is used, so that the suite runs on any backend.
+// What every contract test stands on: a backend of the fabric under test, open files, work items by opcode, and waiting
+// that ends. Only daemon/backend.hpp is used, so that the suite runs on any backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,9 +29,6 @@ using bytes = std::vector<std::uint8_t>;
 
 inline constexpr auto read_access = SPANKER_BUFFER_READ;
 inline constexpr auto write_access = SPANKER_BUFFER_WRITE;
-
-// "embedded" or "hardware"; set by main().
-extern std::string chosen_backend;
 
 // The negative errno of a result, 0 if it is good.
 template <typename T>
@@ -78,7 +75,7 @@ protected:
     void SetUp() override;
 
     std::unique_ptr<card_file> open(std::uint32_t card, std::uint32_t depth = 64);
-    // Lets simulated cards work until they have nothing to do now.
+    // Until the cards have nothing to do now.
     void settle();
     // At least `count` records, or a failure after some seconds.
     std::vector<spanker_record> wait(card_file& file, std::size_t count = 1);

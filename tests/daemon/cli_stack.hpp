@@ -33,11 +33,13 @@ protected:
     explicit cli_stack(const std::string& cards = "4:ring")
         : daemon_(bus_, bed::embedded(cards)), admin_(bus_)
     {
-        EXPECT_TRUE(bed::eventually(
-            [&] {
-                return call({"status", "--check"}).code == 0;
-            },
-            std::chrono::seconds(60)));
+        EXPECT_TRUE(becomes(0));
+    }
+    // What `status --check` exits with, in a while.
+    bool becomes(int code) const
+    {
+        const words check = {"status", "--check"};
+        return bed::eventually([&] { return call(check).code == code; }, std::chrono::seconds(60));
     }
     words environment() const { return {"SPANKER_BUS=" + bus_.address()}; }
     ran call(const words& arguments) const { return run(arguments, environment()); }
@@ -52,11 +54,7 @@ protected:
     {
         bed::client admin(bus_);
         ASSERT_EQ(bed::inject(admin, card, fault), "");
-        ASSERT_TRUE(bed::eventually(
-            [&] {
-                return call({"status", "--check"}).code == 7;
-            },
-            std::chrono::seconds(60)));
+        ASSERT_TRUE(becomes(7));
     }
 
     bed::private_bus bus_;

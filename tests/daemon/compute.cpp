@@ -271,7 +271,6 @@ TEST_F(compute,
     EXPECT_NE(islands.text, "");
 }
 
-// The cable goes at some moment of device time after now; where it hits the links' work, the error names the link.
 TEST_F(compute, a_cable_cut_in_the_middle_is_an_error_that_names_it_and_the_next_request_works)
 {
     operand memory(4 << 20);
@@ -281,25 +280,20 @@ TEST_F(compute, a_cable_cut_in_the_middle_is_an_error_that_names_it_and_the_next
     ASSERT_TRUE(first) << first.text;
     const auto lasts = std::stoull(read_keys(*first).at("device_ns"));
     const std::string link = std::string(root) + "/links/0_1__1_0";
-    int named = 0;
     for (unsigned part = 1; part < 8; part++) {
         auto telemetry = one_.call(card_path(0), interface("Card"), "GetTelemetry");
         const auto now = std::stoull(read_keys(*telemetry).at("device_ns"));
         ASSERT_EQ(inject(one_, 0, fmt::format("cable_cut port=1 at_ns={}", now + lasts * part / 8)),
                   "");
         auto got = all_reduce(buffer, buffer, count);
-        if (!got) {
-            EXPECT_THAT(got.kind(), AnyOf("LinkDown", "LinkError", "Poisoned"));
-            EXPECT_THAT(got.text, HasSubstr("0.1-1.0"));
-            named++;
-        }
+        EXPECT_THAT(got.kind(), AnyOf("LinkDown", "LinkError", "Poisoned")) << part;
+        EXPECT_THAT(got.text, HasSubstr("0.1-1.0")) << part;
         ASSERT_EQ(inject(one_, 0, "clear cable_cut"), "");
         ASSERT_TRUE(eventually([&] { return one_.get_string(link, "Link", "State") == "up"; },
                                seconds(10)));
         auto again = all_reduce(buffer, buffer, count);
         ASSERT_TRUE(again) << again.text;
     }
-    EXPECT_GT(named, 0);
 }
 
 // ---- the end ----

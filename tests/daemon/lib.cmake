@@ -4,7 +4,7 @@
 if(NOT TARGET spankerd)
     return() # the parts it is made of are not all there
 endif()
-foreach(area IN ITEMS classic look restart work)
+foreach(area IN ITEMS classic loads look restart work)
     spanker_test(lib_${area} SOURCES lib_${area}.cpp
         LIBS spankerctl spanker_reference daemon_bed LABELS lib TIMEOUT 240)
     add_dependencies(lib_${area} spankerd)

@@ -2,6 +2,8 @@
 //
 // The daemon dies and comes back under a living client: one error, then everything works again.
 #include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <future>
 
@@ -87,6 +89,23 @@ TEST_F(lib_restart, weights_are_loaded_again_on_request)
     std::fill_n(y.as<float>().begin(), rows, 0.0F);
     must(session_.matmul(loaded, x, y, 1));
     EXPECT_TRUE(std::equal(before.begin(), before.end(), y.as<float>().begin()));
+    close(fd);
+}
+
+TEST_F(lib_restart, a_load_under_way_ends_and_can_be_given_again)
+{
+    const std::uint64_t rows = 32768, k = 4096;
+    const int fd = memfd_create("weights", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(fd, static_cast<off_t>(rows * k / 256 * 144)), 0);
+    auto load = must(session_.load_file_async(fd, 0, rows, k));
+    restart();
+    const auto ended = load.request.wait(30'000'000'000);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().negative_errno, -ECONNRESET) << ended.error().message;
+    spanker_request* again = nullptr;
+    ASSERT_EQ(spanker_weights_reload_fd_async(load.weights.get(), fd, 0, &again), 0)
+        << spanker_last_error(session_.get())->message;
+    EXPECT_TRUE(spanker::request(again).wait());
     close(fd);
 }
 

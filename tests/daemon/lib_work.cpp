@@ -71,52 +71,6 @@ TEST_F(lib_work, matmul_of_buffers_under_every_sharding)
     }
 }
 
-// More than 64 MiB: the daemon loads it as a job.
-constexpr std::uint64_t big_rows = 32768, big_k = 4096, big_bytes = big_rows * big_k / 256 * 144;
-
-int empty_memfd(std::uint64_t bytes)
-{
-    const int fd = memfd_create("weights", MFD_CLOEXEC);
-    EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
-    return fd;
-}
-
-TEST_F(lib_work, a_long_load_tells_its_progress_to_the_end)
-{
-    double last = -1;
-    const spanker_weights_options options = {
-        sizeof options, SPANKER_SHARD_AUTO,
-        [](void* data, double fraction) { *static_cast<double*>(data) = fraction; }, &last, 0};
-    const int fd = empty_memfd(big_bytes);
-    spanker_weights* w = nullptr;
-    EXPECT_EQ(spanker_weights_load_fd(session_.get(), fd, 0, big_rows, big_k, &options, &w), 0)
-        << spanker_last_error(session_.get())->message;
-    EXPECT_EQ(last, 1.0);
-    spanker_weights_free(w);
-    close(fd);
-}
-
-TEST_F(lib_work, a_long_load_that_fails_says_what_the_daemon_said)
-{
-    const int fd = empty_memfd(big_bytes / 2);
-    auto w = session_.load_file(fd, 0, big_rows, big_k);
-    ASSERT_FALSE(w);
-    EXPECT_NE(w.error().kind, SPANKER_KIND_REMOTE) << w.error().message;
-    EXPECT_NE(w.error().kind, SPANKER_KIND_OK);
-    close(fd);
-}
-
-TEST_F(lib_work, a_long_load_ends_at_its_time_out_and_leaves_nothing_on_the_cards)
-{
-    const int fd = empty_memfd(big_bytes);
-    auto w = session_.load_file(fd, 0, big_rows, big_k, SPANKER_SHARD_AUTO, 1);
-    ASSERT_FALSE(w);
-    EXPECT_EQ(w.error().kind, SPANKER_KIND_TIMEOUT) << w.error().message;
-    auto again = session_.load_file(fd, 0, big_rows, big_k);
-    EXPECT_TRUE(again) << again.error().message;
-    close(fd);
-}
-
 TEST_F(lib_work, matmul_exact_does_not_quantise)
 {
     const problem p;
@@ -398,9 +352,28 @@ TEST_F(lib_work, sessions_leave_nothing_behind)
         EXPECT_TRUE(readable(watched.eventfd(), 20'000));
         auto dropped = must(s.matmul_async(w, x, y, p.tokens));
     };
+    const auto free_memory = [&] {
+        std::vector<std::uint64_t> out;
+        for (const auto& card : must(link_.enumerate()))
+            out.push_back(card.memory_free_bytes);
+        return out;
+    };
+    const auto empty = free_memory();
     once();
     bed::client other(bus_);
     ASSERT_TRUE(bed::eventually([&] { return bed::count_sessions(other) == 1; }));
+    // The weights stay for whoever loads them next, all else goes: seen beside a tensor, then without it.
+    const std::uint64_t tensor_bytes = 1 << 20;
+    auto idle = empty;
+    {
+        session s = must(link_.open_session());
+        const tensor t = must(s.make_tensor(SPANKER_REPLICATED, SPANKER_F32, 1, tensor_bytes / 4));
+        EXPECT_TRUE(bed::eventually([&] { return empty[0] - free_memory()[0] >= tensor_bytes; }));
+        idle = free_memory();
+    }
+    for (auto& bytes : idle)
+        bytes += tensor_bytes;
+    EXPECT_TRUE(bed::eventually([&] { return free_memory() == idle; }));
     const auto mine = files_of(getpid());
     const auto daemons = files_of(daemon_.child().pid());
     for (int i = 0; i < 20; ++i)
@@ -408,9 +381,7 @@ TEST_F(lib_work, sessions_leave_nothing_behind)
     EXPECT_TRUE(bed::eventually([&] { return bed::count_sessions(other) == 1; }));
     EXPECT_EQ(files_of(getpid()), mine);
     EXPECT_TRUE(bed::eventually([&] { return files_of(daemon_.child().pid()) == daemons; }));
-    const auto cards = must(link_.enumerate());
-    for (const auto& card : cards)
-        EXPECT_EQ(card.memory_free_bytes, cards[0].memory_free_bytes);
+    EXPECT_TRUE(bed::eventually([&] { return free_memory() == idle; }));
 }
 
 TEST_F(lib_work, cards_of_a_session_are_those_asked_for_in_that_order)

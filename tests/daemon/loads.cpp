@@ -110,6 +110,7 @@ TEST_F(large_weights, a_load_that_meets_a_fault_is_a_job_that_failed_and_says_wh
     EXPECT_STREQ(error, (std::string(name) + ".Error." +
                          spanker_error_name(spanker_card_status_kind(SPANKER_CARD_HOST_FAULT)))
                             .c_str());
+    EXPECT_THAT(text, HasSubstr("card 1: "));
     EXPECT_THAT(text, HasSubstr("host memory"));
 }
 

@@ -145,6 +145,31 @@ the_command_line_shows_the_status_to_an_outsider() {
     as rigoutsider spankerctl status --json=short | python3 -m json.tool
 }
 
+the_command_line_shows_an_outsider_what_a_simulated_card_did() {
+    as rigmember spankerctl selftest >/dev/null || return
+    as rigoutsider spankerctl show 0 --trace 4 --json=short | grep '"opcode"'
+}
+
+sessions_as() { call "$1" $manager $bus.Manager ListSessions; }
+
+root_sees_a_session_of_spankerctl() { sessions_as root | grep -q '"spankerctl"'; }
+
+root_sees_which_program_has_a_session_and_an_outsider_that_there_is_one() {
+    as rigmember spankerctl matmul --repeat 1000000 >/dev/null &
+    local worker=$! shown=1
+    if until_true 20 root_sees_a_session_of_spankerctl; then
+        sessions_as rigoutsider
+        sessions_as rigoutsider | grep -q '"spankerctl"'
+        shown=$?
+        [ "$(session_count)" = 1 ] || shown=0
+    else
+        shown=0
+    fi
+    pkill -P "$worker"
+    wait "$worker"
+    until_true 10 no_session_is_left && [ $shown != 0 ]
+}
+
 every_card_and_link_passes_the_self_test_for_a_member() { as rigmember spankerctl selftest; }
 
 an_outsiders_self_test_is_denied_with_exit_code_4() {
@@ -217,6 +242,8 @@ tests=(
     a_member_may_not_administer
     root_may_administer
     the_command_line_shows_the_status_to_an_outsider
+    the_command_line_shows_an_outsider_what_a_simulated_card_did
+    root_sees_which_program_has_a_session_and_an_outsider_that_there_is_one
     every_card_and_link_passes_the_self_test_for_a_member
     an_outsiders_self_test_is_denied_with_exit_code_4
     a_reload_keeps_the_process

@@ -3,7 +3,9 @@
 // What is the embedded backend's own: its options, its paces, its traces, and cards that hang.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <memory>
 #include <set>
@@ -186,6 +188,25 @@ TEST(embedded_descriptor, is_told_by_the_next_drive_unless_the_file_was_polled)
     spanker_record one[1];
     EXPECT_EQ(file->poll(one), 1u);
     EXPECT_FALSE(readable());
+}
+
+TEST(embedded_descriptor, that_is_one_too_many_is_a_quota_and_the_tensor_stays)
+{
+    const auto cards = make({.cards = 1, .topology = "line", .card_memory_bytes = 16 << 20});
+    const auto file = cards->open(0, 0);
+    ASSERT_TRUE(file);
+    const auto tensor = (*file)->tensor_alloc(4096);
+    ASSERT_TRUE(tensor) << tensor.error().message;
+    rlimit before = {};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const unique_fd last(::dup(0));
+    const rlimit tight = {static_cast<rlim_t>(last.get()) + 1, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+    const auto refused = (*file)->tensor_export(*tensor);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, SPANKER_ERR_QUOTA) << refused.error().message;
+    EXPECT_TRUE((*file)->tensor_export(*tensor));
 }
 
 TEST(embedded_trace, tells_finished_commands_oldest_first)

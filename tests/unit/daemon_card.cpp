@@ -74,7 +74,7 @@ TEST_F(card_test, no_cards_are_settled_at_once)
 
 TEST_F(card_test, a_card_that_does_not_answer_is_failed_and_says_so_and_others_are_not)
 {
-    start("cards=3 slow=0", {.probe_us = 50'000});
+    start("cards=3 slow=0", {.probe_us = 1'000'000});
     ASSERT_TRUE(run_until([&] { return fleet_->settled(); }));
     EXPECT_EQ(fleet_->find(0)->state, std::uint32_t{SPANKER_CARD_DEAD});
     EXPECT_THAT(fleet_->find(0)->reason, HasSubstr("card 0 has not answered"));
@@ -136,7 +136,7 @@ TEST_F(card_test, questions_do_not_pile_up_behind_a_card_that_hangs)
 
 TEST_F(card_test, a_card_that_never_answered_is_in_the_topology_without_a_serial)
 {
-    start("cards=2 slow=0", {.probe_us = 50'000});
+    start("cards=2 slow=0", {.probe_us = 1'000'000});
     ASSERT_EQ(fleet_->topology()->cards.size(), 2u);
     EXPECT_EQ(fleet_->topology()->cards[0].state, std::uint32_t{SPANKER_CARD_PROBING});
     ASSERT_TRUE(run_until([&] { return fleet_->settled(); }));

@@ -94,6 +94,15 @@ TEST(config, a_file_that_need_not_be_there_gives_the_defaults)
     EXPECT_TRUE(read_config("-/dev/null"));
 }
 
+TEST(config, a_directory_is_no_file)
+{
+    for (const char* path : {"/", "-/"}) {
+        const auto parsed = read_config(path);
+        ASSERT_FALSE(parsed) << path;
+        EXPECT_THAT(parsed.error().message, HasSubstr("configuration /: Is a directory"));
+    }
+}
+
 TEST(config, an_empty_file_on_disk_is_read) { EXPECT_TRUE(read_config("/dev/null")); }
 
 TEST(config, sizes_have_units)

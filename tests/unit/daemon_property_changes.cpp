@@ -75,12 +75,14 @@ TEST(property_changes, a_storm_is_one_signal_in_250_ms_and_ends_with_the_last_va
     auto home = std::move(*loop::make());
     unsigned value = 0;
     std::vector<std::pair<std::uint64_t, unsigned>> said;
-    property_changes changes(
-        *home,
-        [&] {
-            return property_changes::values{{"Value", std::to_string(value)}};
-        },
-        [&](const std::vector<const char*>&) { said.emplace_back(monotonic_ns() / 1000, value); });
+    const auto values = [&] {
+        property_changes::values out;
+        out.emplace_back("Value", std::to_string(value));
+        return out;
+    };
+    property_changes changes(*home, values, [&](const std::vector<const char*>&) {
+        said.emplace_back(monotonic_ns() / 1000, value);
+    });
     event_source tick;
     std::function<void()> storm = [&] {
         value++;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -334,7 +335,13 @@ public:
     result<void> card_reset(std::uint32_t, std::uint32_t) override { return {}; }
     int event_fd() const override { return -1; }
     std::vector<event> take_events() override { return {}; }
-    bool drive() override { return false; }
+    bool drive() override
+    {
+        if (on_drive)
+            on_drive();
+        return false;
+    }
+    std::function<void()> on_drive;  // on the plane's thread
     std::optional<std::uint64_t> next_work_ns() const override { return std::nullopt; }
     result<std::vector<trace_record>> trace(std::uint32_t, std::size_t) override
     {

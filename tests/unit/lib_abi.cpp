@@ -32,7 +32,8 @@ std::set<std::string> matches(const std::string& text, const char* pattern)
 
 std::set<std::string> declared()
 {
-    return matches(read(SPANKERCTL_SOURCES "/include/spankerctl.h"),
+    return matches(read(SPANKERCTL_SOURCES "/include/spankerctl.h") +
+                       read(SPANKERCTL_SOURCES "/include/spankerctl_strategy.h"),
                    R"(SPANKER_API[^;(]*?\b\*?(spanker_\w+)\s*\()");
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "libspankerctl/src/tensor.hpp"
 #include "tests/unit/lib_peer.hpp"
 
 namespace {
@@ -286,6 +287,95 @@ TEST(lib_flight, closing_ends_what_others_wait_for)
         EXPECT_EQ(w.get(), -ECANCELED);
     for (auto* r : requests)
         spanker_request_free(r);
+}
+
+// What a wait meets first, the request's end or the session's, is chance; each time it is one of the two.
+TEST(lib_flight, waits_that_begin_while_the_session_closes_end_too)
+{
+    for (int round = 0; round < 50; ++round) {
+        session_bed bed;
+        std::vector<spanker_request*> requests;
+        for (int i = 0; i < 3; ++i)
+            requests.push_back(bed.start());
+        std::atomic<int> running = 0;
+        std::vector<std::future<int>> waiting;
+        for (auto* r : requests)
+            waiting.push_back(std::async(std::launch::async, [r, &running] {
+                ++running;
+                while (spanker_request_poll(r) == 0)
+                    spanker_request_wait(r, 1000, nullptr);
+                return spanker_request_wait(r, SPANKER_FOREVER, nullptr);
+            }));
+        until([&] { return running == 3; });
+        complete(bed.f, answer(requests[0]->user_data));
+        spanker_session_close(bed.session.release());
+        const int first = waiting[0].get();
+        EXPECT_TRUE(first == 0 || first == -ECANCELED) << first;
+        EXPECT_EQ(waiting[1].get(), -ECANCELED);
+        EXPECT_EQ(waiting[2].get(), -ECANCELED);
+        for (auto* r : requests)
+            spanker_request_free(r);
+    }
+}
+
+// A load has no entry in the rings: another thread ends it.
+struct load_bed : session_bed {
+    spanker_weights weights;
+    std::unique_ptr<spanker_request> request = std::make_unique<spanker_request>();
+
+    load_bed()
+    {
+        weights.session = get();
+        session_begin_load(get(), weights, *request);
+    }
+};
+
+TEST(lib_flight, a_load_that_ends_is_told_to_waiters_and_eventfds)
+{
+    load_bed bed;
+    auto* r = bed.request.get();
+    EXPECT_EQ(spanker_request_poll(r), 0);
+    EXPECT_EQ(spanker_request_wait(r, 1, nullptr), -ETIMEDOUT);
+    const int fd = spanker_request_eventfd(r);
+    EXPECT_FALSE(readable(fd, 0));
+    auto waiting = std::async(std::launch::async,
+                              [r] { return spanker_request_wait(r, SPANKER_FOREVER, nullptr); });
+    until([&] { return waiters(bed.get()) == 1; });
+    session_end_load(bed.get(), bed.weights, nullptr);
+    EXPECT_EQ(waiting.get(), 0);
+    EXPECT_TRUE(readable(fd, 0));
+    EXPECT_EQ(spanker_request_poll(r), 1);
+    spanker_request_free(bed.request.release());
+}
+
+TEST(lib_flight, a_load_that_fails_says_why_also_after_its_session)
+{
+    load_bed bed;
+    const spanker_error why = make_error(SPANKER_KIND_NO_MEMORY, "card 1 is full");
+    session_end_load(bed.get(), bed.weights, &why);
+    spanker_session_close(bed.session.release());
+    EXPECT_EQ(spanker_request_wait(bed.request.get(), 0, nullptr), -ENOMEM);
+    EXPECT_STREQ(spanker_last_error(bed.request.get())->message, "card 1 is full");
+    spanker_request_free(bed.request.release());
+}
+
+TEST(lib_flight, an_abandoned_load_ends_for_nobody)
+{
+    load_bed bed;
+    spanker_request_free(bed.request.release());
+    session_end_load(bed.get(), bed.weights, nullptr);
+    EXPECT_FALSE(bed.weights.loading);
+}
+
+TEST(lib_flight, cancelling_a_load_tells_its_thread)
+{
+    load_bed bed;
+    EXPECT_EQ(spanker_request_cancel(bed.request.get()), 0);
+    EXPECT_TRUE(bed.weights.unwanted);
+    session_end_load(bed.get(), bed.weights, nullptr);
+    EXPECT_EQ(spanker_request_cancel(bed.request.get()), 0);
+    EXPECT_EQ(spanker_request_wait(bed.request.get(), 0, nullptr), 0);
+    spanker_request_free(bed.request.release());
 }
 
 TEST(lib_flight, requests_are_freed_after_their_session_whatever_their_state)

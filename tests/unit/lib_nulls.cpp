@@ -28,6 +28,8 @@ TEST(lib_nulls, are_invalid_everywhere_else)
     spanker_session session{&connection};
     spanker_fabric_info fabric;
     std::size_t count = 0;
+    spanker_weights* weights = nullptr;
+    spanker_request* request = nullptr;
     const spanker_operand_ref none = {};
     const std::pair<const char*, int> rows[] = {
         {"connect", spanker_connect(nullptr, nullptr)},
@@ -65,6 +67,13 @@ TEST(lib_nulls, are_invalid_everywhere_else)
         {"weights_load", spanker_weights_load(&session, nullptr, 0, 1, 256, nullptr, nullptr)},
         {"weights_load_fd", spanker_weights_load_fd(nullptr, 0, 0, 1, 256, nullptr, nullptr)},
         {"weights_reload_fd", spanker_weights_reload_fd(nullptr, 0, 0)},
+        {"weights_load_async",
+         spanker_weights_load_async(&session, "", 0, 1, 256, nullptr, &weights, nullptr)},
+        {"weights_load_async weights",
+         spanker_weights_load_async(&session, "", 0, 1, 256, nullptr, nullptr, &request)},
+        {"weights_load_fd_async",
+         spanker_weights_load_fd_async(nullptr, 0, 0, 1, 256, nullptr, &weights, &request)},
+        {"weights_reload_fd_async", spanker_weights_reload_fd_async(nullptr, 0, 0, &request)},
         {"matmul",
          spanker_matmul(nullptr, nullptr, none, SPANKER_X_F32, none, 1, nullptr, nullptr)},
         {"matmul_async",

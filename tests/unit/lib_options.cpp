@@ -179,7 +179,9 @@ TEST(lib_options, a_memfd_shorter_than_the_buffer_is_refused_with_both_sizes)
 TEST(lib_options, work_names_what_is_wrong_with_its_operands)
 {
     unattached u, other;
-    spanker_weights weights{&u.session, 1, 0};
+    spanker_weights weights;
+    weights.session = &u.session;
+    weights.handle = 1;
     spanker_tensor mine{&u.session, 1, 0}, foreign{&other.session, 1, 0}, stale{&u.session, 1, 7};
     spanker_work_options linked = {sizeof linked, SPANKER_LINKED, 0};
     spanker_work_options unknown = {sizeof unknown, 1u << 30, 0};

@@ -107,7 +107,9 @@ TEST(lib_out_of_memory, refusing_arguments)
 TEST(lib_out_of_memory, sending_work)
 {
     bed b;
-    spanker_weights weights{&b.session, 1, 0};
+    spanker_weights weights;
+    weights.session = &b.session;
+    weights.handle = 1;
     spanker_tensor tensor{&b.session, 1, 0};
     spanker_request* out = nullptr;
     b.session.lost = true;  // found when everything is ready to go

@@ -135,6 +135,43 @@ TEST_F(sim_config_space, a_card_without_all_vectors_says_so)
     EXPECT_EQ(one.bar_read(0, SPK_REG_CAP_VECTORS), 1u);
 }
 
+TEST_F(sim_config_space, a_card_with_msi_alone_ends_the_chain_there)
+{
+    fabric_config config = small_config(1);
+    config.cards[0].msix = false;
+    fabric alone{config, memory};
+    const unsigned express = alone.config_read(0, 0x34, 1);
+    const unsigned msi = alone.config_read(0, express + 1, 1);
+    EXPECT_EQ(alone.config_read(0, msi, 1), 0x05u);
+    EXPECT_EQ(alone.config_read(0, msi + 1, 1), 0u);
+}
+
+TEST_F(sim_config_space, a_short_bar_sizes_short_and_a_missing_one_not_at_all)
+{
+    for (const std::uint32_t bytes : {0x1000u, 0u}) {
+        fabric_config config = small_config(1);
+        config.cards[0].msix = false;
+        config.cards[0].bar_bytes = bytes;
+        fabric wrong{config, memory};
+        wrong.config_write(0, 0x10, 4, 0xffffffff);
+        EXPECT_EQ(wrong.config_read(0, 0x10, 4), bytes == 0 ? 0 : ~(bytes - 1));
+    }
+}
+
+TEST_F(sim_config_space, a_bar_must_be_a_power_of_two_and_hold_the_vector_table)
+{
+    const struct {
+        std::uint32_t bytes;
+        bool msix;
+    } refused[] = {{0x1000, true}, {0x1800, false}, {8, false}, {0x20000, false}};
+    for (const auto& row : refused) {
+        fabric_config config = small_config(1);
+        config.cards[0].bar_bytes = row.bytes;
+        config.cards[0].msix = row.msix;
+        EXPECT_THROW((fabric{config, memory}), std::invalid_argument) << row.bytes;
+    }
+}
+
 TEST_F(sim_config_space, a_gone_card_reads_all_ones)
 {
     cards.inject({.card = 0, .kind = fault_kind::gone});

@@ -94,6 +94,29 @@ TEST_F(sim_interrupts, the_function_mask_holds_all_vectors)
     EXPECT_EQ(count(), 1u);
 }
 
+TEST_F(sim_interrupts, a_host_that_keeps_the_table_says_what_it_takes)
+{
+    queue& q = open();
+    it.cards.set_host_vectors(0, ~(1u << vector));
+    it.execute(q, std::vector<spk_cmd>(3, loud()));
+    EXPECT_EQ(count(), 0u);
+    EXPECT_EQ(pending(), 1u << vector);
+    it.cards.set_host_vectors(0, 1u << vector);
+    it.cards.run();
+    EXPECT_EQ(count(), 1u) << "what was pending fires once";
+}
+
+TEST_F(sim_interrupts, what_the_host_takes_outlives_resets_and_the_cards_own_table)
+{
+    it.cards.set_host_vectors(0, 1u << vector);
+    it.cards.reset(0, reset_kind::bus);  // masks every vector of the table
+    it.wake(0);
+    queue& q = open();
+    mask(vector, true);
+    it.execute(q, loud());
+    EXPECT_EQ(count(), 1u);
+}
+
 TEST_F(sim_interrupts, with_msi_vectors_wrap_to_those_granted)
 {
     queue& q = open();

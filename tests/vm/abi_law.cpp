@@ -40,11 +40,6 @@ T& as(std::uint8_t* memory)
     return *reinterpret_cast<T*>(memory);
 }
 
-#define RESERVED(type)           \
-    {                            \
-        offsetof(type, reserved) \
-    }
-
 const std::vector<verb>& verbs()
 {
     static const std::vector<verb> table = {
@@ -56,14 +51,29 @@ const std::vector<verb>& verbs()
          0,
          {},
          [](std::uint8_t*) {}},
-        {"QUEUE_CREATE", SPANKER_IOC_QUEUE_CREATE, sizeof(spanker_queue_create), true, 0, -EBUSY,
-         RESERVED(spanker_queue_create),
+        {"QUEUE_CREATE",
+         SPANKER_IOC_QUEUE_CREATE,
+         sizeof(spanker_queue_create),
+         true,
+         0,
+         -EBUSY,
+         {offsetof(spanker_queue_create, reserved)},
          [](std::uint8_t* m) { as<spanker_queue_create>(m).depth = 16; }},
-        {"TENSOR_ALLOC", SPANKER_IOC_TENSOR_ALLOC, sizeof(spanker_tensor_alloc), true, 0, -ENOMEM,
-         RESERVED(spanker_tensor_alloc),
+        {"TENSOR_ALLOC",
+         SPANKER_IOC_TENSOR_ALLOC,
+         sizeof(spanker_tensor_alloc),
+         true,
+         0,
+         -ENOMEM,
+         {offsetof(spanker_tensor_alloc, reserved)},
          [](std::uint8_t* m) { as<spanker_tensor_alloc>(m).bytes = 1ull << 60; }},
-        {"TENSOR_FREE", SPANKER_IOC_TENSOR_FREE, sizeof(spanker_tensor_free), true, 0, -ENOENT,
-         RESERVED(spanker_tensor_free),
+        {"TENSOR_FREE",
+         SPANKER_IOC_TENSOR_FREE,
+         sizeof(spanker_tensor_free),
+         true,
+         0,
+         -ENOENT,
+         {offsetof(spanker_tensor_free, reserved)},
          [](std::uint8_t* m) { as<spanker_tensor_free>(m).handle = 99999; }},
         {"TENSOR_EXPORT",
          SPANKER_IOC_TENSOR_EXPORT,
@@ -94,8 +104,13 @@ const std::vector<verb>& verbs()
              out.bytes = 4096;
              out.memfd = 9999;
          }},
-        {"BUFFER_UNREGISTER", SPANKER_IOC_BUFFER_UNREGISTER, sizeof(spanker_buffer_unregister),
-         true, 0, -ENOENT, RESERVED(spanker_buffer_unregister),
+        {"BUFFER_UNREGISTER",
+         SPANKER_IOC_BUFFER_UNREGISTER,
+         sizeof(spanker_buffer_unregister),
+         true,
+         0,
+         -ENOENT,
+         {offsetof(spanker_buffer_unregister, reserved)},
          [](std::uint8_t* m) { as<spanker_buffer_unregister>(m).handle = 99999; }},
         {"WORK_SUBMIT",
          SPANKER_IOC_WORK_SUBMIT,
@@ -130,8 +145,13 @@ const std::vector<verb>& verbs()
          -ENOENT,
          {},
          [](std::uint8_t* m) { as<spanker_work_cancel>(m).seq = 99999; }},
-        {"GROUP_CREATE", SPANKER_IOC_GROUP_CREATE, sizeof(spanker_group_create), false, 0, -EBADF,
-         RESERVED(spanker_group_create),
+        {"GROUP_CREATE",
+         SPANKER_IOC_GROUP_CREATE,
+         sizeof(spanker_group_create),
+         false,
+         0,
+         -EBADF,
+         {offsetof(spanker_group_create, reserved)},
          [](std::uint8_t* m) {
              auto& out = as<spanker_group_create>(m);
              out.members = to_word(&nobody);
@@ -149,8 +169,13 @@ const std::vector<verb>& verbs()
              as<spanker_link_train>(m).card = 99;
              as<spanker_link_train>(m).port_mask = 1;
          }},
-        {"LINK_SET_ADMIN", SPANKER_IOC_LINK_SET_ADMIN, sizeof(spanker_link_set_admin), false,
-         SPANKER_LINK_DISABLE | SPANKER_LINK_LOOPBACK, -ENOENT, RESERVED(spanker_link_set_admin),
+        {"LINK_SET_ADMIN",
+         SPANKER_IOC_LINK_SET_ADMIN,
+         sizeof(spanker_link_set_admin),
+         false,
+         SPANKER_LINK_DISABLE | SPANKER_LINK_LOOPBACK,
+         -ENOENT,
+         {offsetof(spanker_link_set_admin, reserved)},
          [](std::uint8_t* m) { as<spanker_link_set_admin>(m).card = 99; }},
         {"CARD_RESET",
          SPANKER_IOC_CARD_RESET,

@@ -4,12 +4,14 @@
 // answer against an f64 reference that shares nothing with the cards.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "context.hpp"
 #include "operands.hpp"
+#include "progress_bar.hpp"
 #include "tools/reference/q4k_reference.hpp"
 #include "tools/reference/q8k_reference.hpp"
 #include "units.hpp"
@@ -120,6 +122,15 @@ void print(const spanker_result& r, const verdict& v)
                    v.nmse_quantised, limit_quantised);
 }
 
+weights load(const context& c, session& s, std::span<const std::byte> w)
+{
+    progress_bar bar("loading weights", c.quiet ? -1 : STDERR_FILENO);
+    const auto told = [](void* data, double fraction) {
+        static_cast<progress_bar*>(data)->show(fraction);
+    };
+    return must(s.load(w, o.rows, o.cols, {to_sharding(o.sharding), c.timeout_ns(), told, &bar}));
+}
+
 int run(context& c)
 {
     check_sizes();
@@ -127,7 +138,7 @@ int run(context& c)
     const auto w = make_weights();
     const auto x = make_x();
     session s = must(c.link().open_session(cards));
-    const weights loaded = must(s.load(w, o.rows, o.cols, to_sharding(o.sharding), c.timeout_ns()));
+    const weights loaded = load(c, s, w);
     const buffer bx = must(s.make_buffer(x.size() * sizeof(float), SPANKER_ACCESS_READ));
     const buffer by = must(s.make_buffer(o.tokens * o.rows * sizeof(float), SPANKER_ACCESS_WRITE));
     std::copy(x.begin(), x.end(), bx.as<float>().begin());

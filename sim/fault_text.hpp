@@ -20,17 +20,19 @@
 
 #include <string_view>
 
-#include "daemon/error.hpp"
 #include "sim/card.hpp"
 
-namespace spanker::daemon::embedded {
+namespace spanker::sim {
 
 struct fault_order {
     bool clear = false;
-    sim::fault what;
+    fault what;
 };
 
-// INVALID names the word that was not understood and what may stand there.
-result<fault_order> parse_fault(unsigned card, std::string_view text);
+// Throws std::invalid_argument that names the word that was not understood and what may stand there.
+fault_order parse_fault(unsigned card, std::string_view text);
 
-}  // namespace spanker::daemon::embedded
+// Does as ordered.
+void obey(fabric& cards, const fault_order& order);
+
+}  // namespace spanker::sim

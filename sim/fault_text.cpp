@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/embedded/fault_text.hpp"
+#include "sim/fault_text.hpp"
 
 #include <charconv>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace spanker::daemon::embedded {
+namespace spanker::sim {
 
 namespace {
-
-using sim::fault_kind;
 
 // Keys of a fault: which of them fill a and value, whether they must be given.
 struct fault_form {
@@ -99,9 +98,9 @@ std::vector<std::string_view> split(std::string_view text)
     return words;
 }
 
-tl::unexpected<error> refuse(std::string_view word, const std::string& why)
+[[noreturn]] void refuse(std::string_view word, const std::string& why)
 {
-    return fail(SPANKER_ERR_INVALID, "fault: '" + std::string(word) + "' " + why);
+    throw std::invalid_argument("fault: '" + std::string(word) + "' " + why);
 }
 
 std::string all_names()
@@ -155,15 +154,14 @@ struct seen_keys {
     bool a = false, value = false;
 };
 
-result<void> take_pair(const fault_form& form, std::string_view word, sim::fault& out,
-                       seen_keys& seen)
+void take_pair(const fault_form& form, std::string_view word, fault& out, seen_keys& seen)
 {
     const auto equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
     std::uint64_t number = 0;
     if (equals == std::string_view::npos || !parse_number(word.substr(equals + 1), number))
-        return refuse(word, "is not of the form key=number; " + std::string(form.name) + " takes" +
-                                keys_of(form));
+        refuse(word, "is not of the form key=number; " + std::string(form.name) + " takes" +
+                         keys_of(form));
     const bool narrow = number <= ~std::uint32_t{0};
     if (!form.a_key.empty() && key == form.a_key && narrow) {
         out.a = static_cast<std::uint32_t>(number);
@@ -176,15 +174,13 @@ result<void> take_pair(const fault_form& form, std::string_view word, sim::fault
     } else if (key == "at_ns") {
         out.at_ns = number;
     } else {
-        return refuse(word,
-                      "does not belong here; " + std::string(form.name) + " takes" + keys_of(form));
+        refuse(word, "does not belong here; " + std::string(form.name) + " takes" + keys_of(form));
     }
-    return {};
 }
 
 }  // namespace
 
-result<fault_order> parse_fault(unsigned card, std::string_view text)
+fault_order parse_fault(unsigned card, std::string_view text)
 {
     auto words = split(text);
     fault_order order;
@@ -193,22 +189,29 @@ result<fault_order> parse_fault(unsigned card, std::string_view text)
         words.erase(words.begin());
     }
     if (words.empty())
-        return refuse(text, "names no fault; there are " + all_names());
+        refuse(text, "names no fault; there are " + all_names());
     const fault_form* form = find_form(words[0]);
     if (!form)
-        return refuse(words[0], "is no fault; there are " + all_names());
+        refuse(words[0], "is no fault; there are " + all_names());
     order.what.card = card;
     order.what.kind = form->kind;
     order.what.a = form->a_default;
     if (order.clear && words.size() > 1)
-        return refuse(words[1], "does not belong here; clear takes only a name");
+        refuse(words[1], "does not belong here; clear takes only a name");
     seen_keys seen;
     for (std::size_t n = 1; n < words.size(); n++)
-        if (auto taken = take_pair(*form, words[n], order.what, seen); !taken)
-            return tl::unexpected(taken.error());
+        take_pair(*form, words[n], order.what, seen);
     if (!order.clear && ((form->a_needed && !seen.a) || (form->value_needed && !seen.value)))
-        return refuse(words[0], "needs" + keys_of(*form));
+        refuse(words[0], "needs" + keys_of(*form));
     return order;
 }
 
-}  // namespace spanker::daemon::embedded
+void obey(fabric& cards, const fault_order& order)
+{
+    if (order.clear)
+        cards.fault_clear(order.what.card, order.what.kind);
+    else
+        cards.inject(order.what);
+}
+
+}  // namespace spanker::sim

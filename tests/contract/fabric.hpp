@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cards that the contract is held against, and what a test may ask of them
+// beside the seam. Each program of the suite brings one: cards in this process
+// (embedded.cpp), or those that the kernel module drives (hardware.cpp).
+#pragma once
+
+#include <memory>
+
+#include "daemon/backend.hpp"
+
+namespace contract {
+
+class fabric {
+public:
+    virtual ~fabric() = default;
+    // A backend of sound cards without faults, whatever the test before did. Its inject() works
+    // where faults can be injected. Nothing, and a failure told, when there is none to be had.
+    virtual std::unique_ptr<spanker::daemon::backend> open() = 0;
+    // Until the cards have nothing to do now, and the driver has seen to what they did.
+    virtual void settle(spanker::daemon::backend& cards) = 0;
+};
+
+// Made on first use.
+fabric& tested_fabric();
+
+}  // namespace contract

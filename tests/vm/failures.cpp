@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the module does when memory is refused. Each verb runs with its first allocation refused, then with its second, and
+// so on until it has none left to refuse; it must answer -ENOMEM (or -EFAULT where user memory was out of reach) or do its
+// work, and afterwards work. What it leaves behind, the kernel's own checkers see.
+//
+//   vm_failures NODE BIND ADDRESS      e.g.  vm_failures /dev/spanker0 /sys/bus/pci/drivers/spanker/bind 0000:01:00.0
+//
+// Prints TAP. The card is bound when the program starts and when it ends. Needs a kernel with fault injection that also
+// refuses allocations which may sleep (ignore-gfp-wait is N).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "card_file.hpp"
+
+namespace {
+
+using spanker_vm::card_file;
+
+constexpr int most_allocations = 2000;
+
+// The kernel refuses the nth allocation of this thread and counts down to it.
+class refusal {
+public:
+    refusal() : fd_{open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC)} {}
+    ~refusal() { close(fd_); }
+    refusal(const refusal&) = delete;
+    refusal& operator=(const refusal&) = delete;
+
+    bool is_possible() const { return fd_ >= 0; }
+    void arm(int nth) { set(nth); }
+
+    // Whether an allocation was refused since.
+    bool disarm()
+    {
+        char text[16] = {};
+        const bool happened = pread(fd_, text, sizeof(text) - 1, 0) > 0 && std::atoi(text) == 0;
+        set(0);
+        return happened;
+    }
+
+private:
+    void set(int nth) const
+    {
+        const std::string text = std::to_string(nth);
+        if (pwrite(fd_, text.data(), text.size(), 0) < 0 && nth != 0) {
+            std::printf("Bail out! fail-nth: %s\n", std::strerror(errno));
+            std::exit(1);
+        }
+    }
+
+    int fd_;
+};
+
+int write_word(const char* path, const char* word)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    const int error = write(fd, word, std::strlen(word)) < 0 ? -errno : 0;
+    close(fd);
+    return error;
+}
+
+struct operation {
+    const char* name;
+    std::function<int(card_file&)> before;  // not refused anything
+    std::function<int(card_file&)> act;
+    std::function<int(card_file&)> after;  // when it worked; not refused anything
+    bool any_error = false;                // the answer is somebody else's
+};
+
+// Empty, or what was wrong.
+std::string try_all(const operation& operation, refusal& refusal, int& refused)
+{
+    refused = 0;
+    for (int nth = 1; nth <= most_allocations; nth++) {
+        card_file card;
+        int error = operation.before(card);
+        if (error != 0)
+            return "cannot be prepared: " + std::string{std::strerror(-error)};
+        refusal.arm(nth);
+        error = operation.act(card);
+        const bool happened = refusal.disarm();
+        if (error == 0)
+            error = operation.after(card);
+        else if (happened && (operation.any_error || error == -ENOMEM || error == -EFAULT))
+            error = 0;
+        if (error != 0)
+            return "allocation " + std::to_string(nth) + (happened ? " refused" : " not refused") +
+                   ": " + std::strerror(-error);
+        if (!happened)
+            return {};
+        refused++;
+    }
+    return "allocations do not end";
+}
+
+}  // namespace
+
+int main(int count, char** words)
+{
+    if (count != 4) {
+        std::fprintf(stderr, "usage: vm_failures NODE BIND ADDRESS\n");
+        return 2;
+    }
+    const char* node = words[1];
+    const char* bind = words[2];
+    const char* address = words[3];
+    const std::string unbind = std::string{bind, std::strlen(bind) - 4} + "unbind";
+
+    refusal refusal;
+    if (!refusal.is_possible()) {
+        std::printf("1..0 # SKIP this kernel has no fault injection\n");
+        return 0;
+    }
+
+    const auto nothing = [](card_file&) { return 0; };
+    const auto opened = [node](card_file& card) { return card.open(node); };
+    const auto queued = [opened](card_file& card) {
+        const int error = opened(card);
+        return error != 0 ? error : card.create_queue();
+    };
+    const auto holding = [queued](card_file& card) {
+        int error = queued(card);
+        if (error == 0)
+            error = card.alloc_tensor();
+        return error != 0 ? error : card.register_buffer();
+    };
+    const auto waited = [](card_file& card) {
+        const int error = card.wait();
+        return error == 0 && !card.is_copied() ? -EBADMSG : error;
+    };
+
+    const std::vector<operation> operations = {
+        {"open", nothing, opened, nothing},
+        {"QUEUE_CREATE", opened, [](card_file& card) { return card.create_queue(); }, nothing},
+        {"TENSOR_ALLOC", queued, [](card_file& card) { return card.alloc_tensor(); }, nothing},
+        {"TENSOR_EXPORT", holding, [](card_file& card) { return card.export_tensor(); }, nothing},
+        {"BUFFER_REGISTER", queued, [](card_file& card) { return card.register_buffer(); },
+         nothing},
+        {"WORK_SUBMIT", holding, [](card_file& card) { return card.submit(); }, waited},
+        {"GROUP_CREATE", queued,
+         [](card_file& card) { return card.create_group("/dev/spankerctl"); }, nothing},
+        {"a probe", [&](card_file&) { return write_word(unbind.c_str(), address); },
+         [&](card_file&) { return write_word(bind, address); }, nothing, true},
+    };
+
+    int number = 0;
+    bool good = true;
+    for (const operation& operation : operations) {
+        int refused = 0;
+        std::string wrong = try_all(operation, refusal, refused);
+        if (wrong.empty() && refused == 0)
+            wrong = "nothing was refused";
+        // A probe that failed leaves the card unbound.
+        if (operation.any_error && !wrong.empty())
+            write_word(bind, address);
+        std::printf("%sok %d - %s is clean whichever of its allocations is refused\n",
+                    wrong.empty() ? "" : "not ", ++number, operation.name);
+        std::printf("# %d refused; %s\n", refused, wrong.c_str());
+        std::fflush(stdout);
+        good = good && wrong.empty();
+    }
+    std::printf("1..%d\n", number);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Cards that leave in the middle of work, in every way a card can: its driver is unbound, its function is removed, it no
+# longer answers, its process is killed. Whoever held a file is told; the card comes back; nothing is left.
+# shellcheck disable=SC1091,SC2154,SC2086
+. /guest/lib.sh
+. /guest/lib-module.sh
+
+check "the module loads" load
+check "every card is ready" eventually 60 all_ready
+first=$(address_of 0)
+serial=$(cat /sys/class/spanker/spanker0/serial)
+
+came_back() { # NUMBER: the card has its old number and does work
+    eventually 60 all_ready && is "$serial" "$(cat "/sys/class/spanker/spanker$1/serial")" && vm_hold --once "/dev/spanker$1"
+}
+
+check "a card does work" vm_hold --once /dev/spanker0
+
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "unbinding does not wait for it" within 60 unbind "$first"
+check "its work ends: the device is gone" held_ended "ended POLLHUP ENODEV"
+check "its node is gone" refuses test -e /dev/spanker0
+check "the other cards are not touched" is $((CARDS - 1)) "$(nodes | wc -l)"
+check "bound again, it is the card it was" eval "bind $first && came_back 0"
+
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "its function is removed" within 60 remove_function "$first"
+check "its work ends: the device is gone" held_ended "ended POLLHUP ENODEV"
+check "it is no longer on the bus" refuses test -e "/sys/bus/pci/devices/$first"
+check "a rescan brings it back, the card it was" eval "rescan && came_back 0"
+
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "the card stops to answer" sim card 0 gone
+check "its function is removed" within 60 remove_function "$first"
+check "its work ends: the device is gone" held_ended "ended POLLHUP ENODEV"
+check "the card answers again" sim card 0 clear gone
+check "a rescan brings it back, the card it was" eval "rescan && came_back 0"
+
+check "the card stops to answer with nobody there" sim card 0 gone
+check "it can be unbound" within 60 unbind "$first"
+check "it is refused while it does not answer" refuses bind $first
+check "the card answers again" sim card 0 clear gone
+check "bound again, it is the card it was" eval "bind $first && came_back 0"
+
+check_here "a file is held in the middle of work" hold /dev/spanker0
+kill -9 "$held"
+check "a killed process is gone at once" eventually 60 has_ended "$held"
+check "and its queue is free" eventually 60 vm_hold --once /dev/spanker0
+
+kills=0
+while [ $kills -lt 10 ]; do
+    hold /dev/spanker0 && kill -9 "$held" && wait "$held"
+    [ $? = 137 ] || break
+    kills=$((kills + 1))
+done
+check "ten more, one after the other" is 10 $kills
+check "leave the card as it was" vm_hold --once /dev/spanker0
+
+rounds=0
+while [ $rounds -lt 10 ]; do
+    unbind "$first" && bind "$first" && eventually 60 all_ready >/dev/null || break
+    rounds=$((rounds + 1))
+done
+check "unbound and bound ten times" is 10 $rounds
+check "it still is the card it was" came_back 0
+
+# With work of every card in flight.
+for node in $(nodes); do hold "$node" || break; done
+check "every card has work in flight" is "$CARDS" "$(pidof vm_hold | wc -w)"
+for address in $(cards_on_bus); do unbind "$address"; done
+check "all unbound at once, all work ends" eventually 60 refuses pidof vm_hold
+check "no node of a card is left" is "" "$(nodes)"
+for address in $(cards_on_bus); do bind "$address"; done
+check "bound again, all are ready" eventually 60 all_ready
+check "the module unloads" unload
+check "nothing is left" is "" "$(ls -d /dev/spanker* /sys/class/spanker $driver 2>/dev/null)"
+finish

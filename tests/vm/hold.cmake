@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A process in the middle of work, for the tests that take its card away, and one that is refused memory.
+spanker_executable(vm_hold SOURCES hold.cpp card_file.cpp)
+spanker_executable(vm_failures SOURCES failures.cpp card_file.cpp)
+set_target_properties(vm_hold vm_failures PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")

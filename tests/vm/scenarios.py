@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of what is booted: a scenario is a machine and the programs that run in it, on each of its kernels."""
+from dataclasses import dataclass, field
+
+STOCK = ("6.1", "6.12", "7")
+
+
+def defects(*words):
+    """Arguments of spanker-sim for cards that are wrong, each CARD:DEFECT."""
+    return tuple(argument for word in words for argument in ("--defect", word))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Runs in the guest. binaries are files of the build folder, tools are programs of this machine with their package."""
+    command: str
+    seconds: int = 60
+    binaries: tuple = ()
+    tools: tuple = ()
+    optional: str = ""     # why a build may lack the binaries; else that is a failure
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One machine. All names in `programs` are keys of PROGRAMS."""
+    name: str
+    programs: tuple
+    kernels: tuple = STOCK
+    cards: int = 0
+    topology: str = "ring"
+    sim: tuple = ()        # further arguments of spanker-sim
+    module: bool = True    # spanker.ko is in the guest (the programs load it)
+    qemu: tuple = ()       # further arguments
+    cmdline: str = ""      # further arguments of the kernel
+    allowed: tuple = ()    # patterns: faults in the kernel's log that belong to the scenario
+    expected: tuple = ()   # patterns that the kernel's log must have
+    memory_mib: int = 1024
+    cpus: int = 2
+    settings: dict = field(default_factory=dict)  # variables of the guest's tests
+    seconds: int = 600     # for the whole boot, on a busy machine without KVM
+
+
+HOLD = ("tests/vm_hold",)
+
+PROGRAMS = {
+    "boot": Program("sh /guest/boot.sh"),
+    "module": Program("sh /guest/module.sh", 180),
+    "removal": Program("sh /guest/removal.sh", 300, HOLD),
+    "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
+    "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
+    "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
+    "abi-32": Program("sh /guest/with-module.sh vm_abi32", 180, ("tests/vm_abi32",),
+                      optional="the compiler makes no 32-bit programs (package g++-multilib)"),
+    "contract": Program("sh /guest/with-module.sh contract_kernel --complete", 300, ("tests/contract_kernel",)),
+    "stack": Program("sh /guest/stack.sh", 300, HOLD + ("spankerd", "spankerctl"), (("dbus-daemon", "dbus-daemon"),)),
+}
+
+SCENARIOS = (
+    # The rig itself: guests boot, cards are on the bus.
+    Scenario("plain", ("boot",), ("6.12",), module=False),
+    # The module and everything on top of it.
+    Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=900),
+    Scenario("removal", ("removal",), cards=2),
+    Scenario("stack", ("stack",), cards=4, memory_mib=1536, seconds=900),
+    # Cards that are wrong beside sound ones.
+    Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
+        "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar"),
+        settings={"DEFECTS": "1:identity 2:identity 3:reset 4:reset 5:identity 6:BAR_0 7:BAR_0"}),
+    # Other ways to interrupt and to reach memory.
+    Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
+    Scenario("one-vector", ("abi", "removal"), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
+    Scenario("swiotlb", ("abi",), ("6.12",), cards=2, cmdline="swiotlb=force"),
+    Scenario("narrow", ("abi",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
+    Scenario("iommu", ("abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
+             qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
+    # The debug kernel.
+    Scenario("debug-module", ("boot", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=1800),
+    Scenario("debug-removal", ("removal", "failures"), ("debug",), cards=2, seconds=1800),
+)

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What can be said about the kernel module without running it: it compiles for every kernel without a warning, sparse and
+# checkpatch have nothing to say, its borders have no hidden padding and look the same to 32-bit callers, and dkms builds it.
+#
+#   tools/rig-module.sh [CHECK...]       checks: compile checkpatch layout dkms; all of them if none is named
+#
+# Log on stderr; `passed`, `failed` and `skipped` lines for tools/check.sh on stdout.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+out=$PWD/build/modules
+mkdir -p "$out"
+
+verdict() { # NAME FINDINGS
+    if [ -z "$2" ]; then
+        echo "passed 1"
+    else
+        printf '%s:\n%s\n' "$1" "$2" >&2
+        echo "failed 1 $1 ($(wc -l <<<"$2") lines: $(head -n 1 <<<"$2" | cut -c 1-160))"
+    fi
+}
+
+# Runs a program of tools/vm; what it prints is in $got. Says `skipped` or `failed` itself and fails.
+get() { # NAME PROGRAM ARGUMENTS...
+    local name=$1 log status=0
+    shift
+    log=$(mktemp)
+    got=$("$@" 2> >(tee "$log" >&2)) || status=$?
+    case $status in
+    0) ;;
+    75) echo "skipped 1 $name: $(tail -n 1 "$log")" ;;
+    *) echo "failed 1 $name: $(grep -m 1 -iE 'error' "$log" || tail -n 1 "$log")" ;;
+    esac
+    rm -f -- "$log"
+    return $status
+}
+
+# Warnings of gcc and sparse that name files of ours. Headers of the kernel have their own.
+check_compile() {
+    local series log=$out/compile.log status
+    for series in $(tools/vm/fetch.sh series); do
+        MODULE_FRESH=checked tools/vm/module.sh "$series" W=1 C=2 CF=-D__CHECK_ENDIAN__ >"$log" 2>&1
+        status=$?
+        cat "$log" >&2
+        if [ $status = 75 ]; then
+            echo "skipped 2 the module for kernel $series: $(tail -n 1 "$log")"
+        elif [ $status != 0 ]; then
+            echo "failed 1 the module for kernel $series: $(grep -m 1 -E 'error' "$log" || tail -n 1 "$log")"
+        else
+            echo "passed 1"
+            verdict "warnings of gcc (W=1) and sparse for kernel $series" \
+                "$(grep -E '^([./]*)?(kernel|core|uapi)/|^[a-z_]+\.[ch]:|modpost: |WARNING:' "$log" | grep -E 'warning|error|WARNING')"
+        fi
+    done
+}
+
+# Not read: tables written as macros, and the one file that makes the kernel's words and those of user space the same.
+# Not asked: BIT() is not for files that user space compiles too; neither can fields of registers be read without reuse of
+# a macro's argument, nor static assertions be written without their name.
+check_checkpatch() {
+    get checkpatch tools/vm/fetch.sh checkpatch || return
+    # shellcheck disable=SC2046 # a list of names
+    verdict checkpatch "$(perl "$got" --no-tree --strict --terse --quiet --show-types --file \
+        --ignore BIT_MACRO,MACRO_ARG_REUSE,CAMELCASE \
+        $(find kernel uapi -name '*.[ch]' ! -name core_port.h ! -name spanker_status.h ! -name spanker_session.h | sort) 2>&1 |
+        grep -vE '^total: ')"
+    rm -f -- .checkpatch-camelcase.*
+}
+
+# Every struct of the borders: no holes, no padding at the end, the same for a 32-bit caller.
+layouts() { # COMPILER_FLAG
+    local header source
+    source=$(for header in uapi/*.h; do echo "#include \"../../$header\""; done
+        sed -nE 's/^(struct|union) (spanker_[a-z0-9_]+|spk_[a-z0-9_]+) \{.*/\1 \2 *use_\2;/p' uapi/*.h)
+    gcc "$1" -g -gdwarf-4 -fno-eliminate-unused-debug-types -x c -c - -o "$out/layout$1.o" <<<"$source" -iquote "$out" &&
+        pahole "$out/layout$1.o" | sed '/^}/,/^$/!b'
+}
+
+check_layout() {
+    command -v pahole >/dev/null || { echo "skipped 1 layout of the borders: pahole is not installed (package dwarves)"; return; }
+    layouts -m64 >"$out/layout-64.txt" && layouts -m32 >"$out/layout-32.txt" ||
+        { echo "failed 1 layout of the borders: the headers do not compile alone"; return; }
+    [ "$(grep -cE '^struct (spanker|spk)_' "$out/layout-64.txt")" -gt 20 ] ||
+        { echo "failed 1 layout of the borders: pahole found too few structs"; return; }
+    verdict "holes in structs of the borders" "$(grep -nE 'XX[X] |padding: ' "$out/layout-64.txt")"
+    verdict "layout that differs for 32-bit callers" "$(diff "$out/layout-64.txt" "$out/layout-32.txt" | head -n 20)"
+}
+
+# The real dkms of each suite, on trees of its own.
+check_dkms() {
+    local series kernel root release version source tree binds kbuild
+    version=$(sed -nE 's/^project\(spanker VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+    for series in $(tools/vm/fetch.sh series); do
+        get "dkms for kernel $series" tools/vm/fetch.sh kernel "$series" || continue
+        kernel=$got release=$(<"$got/release")
+        get "dkms for kernel $series" tools/vm/fetch.sh root "$(<"$kernel/suite")" || continue
+        root=$got tree=$out/dkms-$release source=$out/dkms-$release/source/spanker-$version
+        rm -rf -- "$tree"
+        mkdir -p "$source" "$tree/tree" "$tree/install"
+        git ls-files --cached --others --exclude-standard kernel uapi | cpio --quiet -pdm "$source"
+        sed "s/@PROJECT_VERSION@/$version/" kernel/dkms.conf.in >"$source/dkms.conf"
+        binds=(--bind "$kernel/usr/src:/usr/src" --bind "$kernel/usr/lib/modules:/usr/lib/modules" --bind "$tree:/spanker")
+        for kbuild in "$kernel"/usr/lib/linux-kbuild-*; do
+            [ ! -d "$kbuild" ] || binds+=(--bind "$kbuild:${kbuild#"$kernel"}")
+        done
+        # shellcheck disable=SC2016 # expanded inside
+        if tools/vm/in-root.sh "${binds[@]}" "$root" bash -euc '
+            trees="--dkmstree /spanker/tree --sourcetree /spanker/source --installtree /spanker/install"
+            module="-m spanker -v $1 -k $2 -a x86_64"
+            dkms add -m spanker -v $1 $trees
+            dkms build $module $trees --kernelsourcedir /usr/src/linux-headers-$2 || {
+                cat /spanker/tree/spanker/$1/build/make.log; exit 1; }
+            dkms status $trees | grep -q built
+            modinfo /spanker/tree/spanker/$1/$2/x86_64/module/spanker.ko* | tee /spanker/modinfo
+            grep -q "^vermagic: *$2 " /spanker/modinfo && grep -qi "^alias: *pci:v0000DEADd0000BEEF" /spanker/modinfo
+            dkms remove -m spanker -v $1 --all $trees' dkms "$version" "$release" >&2; then
+            echo "passed 1"
+        else
+            echo "failed 1 dkms does not build the module for kernel $release"
+        fi
+    done
+}
+
+[ $# != 0 ] || set -- compile checkpatch layout dkms
+for check in "$@"; do
+    "check_$check"
+done
