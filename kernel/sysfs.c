@@ -74,10 +74,12 @@ static ssize_t busy_ns_show(struct device *dev, struct device_attribute *attr,
 	err = spanker_enter_card(card, &index);
 	if (err)
 		return err;
-	for (class = 0; class < SPK_ENGINE_CLASSES; class++)
+	for (class = 0; class < SPK_ENGINE_CLASSES; class++) {
+		u64 busy_ns = spanker_read64(card, SPK_REG_BUSY_LO(class));
+
 		length += sysfs_emit_at(to, length, "%s%llu", class ? " " : "",
-					spanker_read64(card,
-						SPK_REG_BUSY_LO(class)));
+					busy_ns);
+	}
 	spanker_exit(card, index);
 	length += sysfs_emit_at(to, length, "\n");
 	return length;
