@@ -44,11 +44,18 @@ TEST_F(sim_control, a_fault_is_armed_and_healed_in_words)
     EXPECT_EQ(it.agreed(0).reg(SPK_REG_TEMP_MC), 90'000u);
 }
 
-TEST_F(sim_control, a_fault_that_waits_for_its_time_wakes_the_fabric)
+TEST_F(sim_control, a_fault_that_lies_ahead_waits_for_work_that_takes_the_clock_there)
 {
+    client worker = it.agreed(0), guest = it.agreed(1);
     ASSERT_EQ(ask("card 1 gone at_ns=5000").at("ok"), true);
+    EXPECT_TRUE(soon([&] { return it.cards().idle(); }));
+    EXPECT_LT(it.cards().now_ns(), 5000u);
+    EXPECT_EQ(guest.reg(SPK_REG_MAGIC), std::uint32_t{SPK_MAGIC});
+    for (client* card : {&worker, &guest})  // to train takes milliseconds
+        for (unsigned port : {0u, 1u})
+            card->reg(SPK_REG_PORT(port, SPK_P_CTRL), SPK_PCTRL_TRAIN_REQ);
     EXPECT_TRUE(soon([&] { return it.cards().now_ns() >= 5000; }));
-    EXPECT_EQ(it.agreed(1).reg(SPK_REG_MAGIC), ~std::uint32_t{0});
+    EXPECT_EQ(guest.reg(SPK_REG_MAGIC), ~std::uint32_t{0});
 }
 
 TEST_F(sim_control, clear_heals_everything_on_one_card_or_all)
