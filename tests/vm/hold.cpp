@@ -5,7 +5,9 @@
 //   vm_hold NODE          opens the node, takes a queue, memory and a pinned buffer, and submits a batch whose second item
 //                         waits for a signal that nobody posts. Says `holding`, waits in poll() and in WORK_WAIT, and says
 //                         at the end what came: `ended POLLHUP ENODEV`.
-//   vm_hold --once NODE   the same without the item that waits: a batch that ends well, or exit 1 and why.
+//   vm_hold --batches N NODE
+//                         the same without the item that waits: N batches, one after the other, that end well, or exit 1
+//                         and why.
 #include <poll.h>
 
 #include <cerrno>
@@ -36,10 +38,12 @@ void must(int error, const char* what)
         give_up(what);
 }
 
-int work_once(card_file& card)
+int work(card_file& card, long batches)
 {
-    must(card.submit(), "WORK_SUBMIT");
-    must(card.wait(), "the batch ended with");
+    for (long n = 0; n < batches; n++) {
+        must(card.submit(), "WORK_SUBMIT");
+        must(card.wait(), "the batch ended with");
+    }
     if (card.is_copied())
         return 0;
     std::printf("what came out of the card is not what went in\n");
@@ -65,9 +69,10 @@ int hold(card_file& card)
 
 int main(int count, char** words)
 {
-    const bool once = count == 3 && std::string{words[1]} == "--once";
-    if (count != 2 && !once) {
-        std::fprintf(stderr, "usage: vm_hold [--once] NODE\n");
+    const bool works = count == 4 && std::string{words[1]} == "--batches";
+    const long batches = works ? std::strtol(words[2], nullptr, 10) : 0;
+    if ((count != 2 && !works) || (works && batches < 1)) {
+        std::fprintf(stderr, "usage: vm_hold [--batches N] NODE\n");
         return 2;
     }
     card_file card;
@@ -75,5 +80,5 @@ int main(int count, char** words)
     must(card.create_queue(), "QUEUE_CREATE");
     must(card.alloc_tensor(), "TENSOR_ALLOC");
     must(card.register_buffer(), "BUFFER_REGISTER");
-    return once ? work_once(card) : hold(card);
+    return works ? work(card, batches) : hold(card);
 }

@@ -48,10 +48,11 @@ PROGRAMS = {
     "removal": Program("sh /guest/removal.sh", 300, HOLD),
     "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
     "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
+    "steady": Program("sh /guest/with-module.sh sh /guest/steady.sh", 180, HOLD),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
     "abi-32": Program("sh /guest/with-module.sh vm_abi32", 180, ("tests/vm_abi32",),
                       optional="the compiler makes no 32-bit programs (package g++-multilib)"),
-    "contract": Program("sh /guest/with-module.sh contract_kernel --complete", 300, ("tests/contract_kernel",)),
+    "contract": Program("sh /guest/with-module.sh contract_kernel --complete", 900, ("tests/contract_kernel",)),
     "stack": Program("sh /guest/stack.sh", 300, HOLD + ("spankerd", "spankerctl"), (("dbus-daemon", "dbus-daemon"),)),
 }
 
@@ -59,7 +60,8 @@ SCENARIOS = (
     # The rig itself: guests boot, cards are on the bus.
     Scenario("plain", ("boot",), ("6.12",), module=False),
     # The module and everything on top of it.
-    Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=900),
+    Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=1500),
+    Scenario("steady", ("steady",), ("6.12",), cards=1, topology="none"),
     Scenario("removal", ("removal",), cards=2),
     Scenario("stack", ("stack",), cards=4, memory_mib=1536, seconds=900),
     # Cards that are wrong beside sound ones.
@@ -74,6 +76,6 @@ SCENARIOS = (
     Scenario("iommu", ("abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
              qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
     # The debug kernel.
-    Scenario("debug-module", ("boot", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=1800),
+    Scenario("debug-module", ("boot", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "failures"), ("debug",), cards=2, seconds=1800),
 )

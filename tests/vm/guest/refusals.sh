@@ -22,6 +22,6 @@ for defect in $DEFECTS; do
     wrong=$((wrong + 1))
 done
 check "the sound cards are ready" is $((CARDS - wrong)) "$(cat /sys/class/spanker/spanker*/state | grep -c ready)"
-check "and do work" vm_hold --once "$(nodes | head -n 1)"
+check "and do work" vm_hold --batches 1 "$(nodes | head -n 1)"
 check "the module unloads" unload
 finish

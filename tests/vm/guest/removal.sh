@@ -13,10 +13,10 @@ first=$(address_of 0)
 serial=$(cat /sys/class/spanker/spanker0/serial)
 
 came_back() { # NUMBER: the card has its old number and does work
-    eventually 60 all_ready && is "$serial" "$(cat "/sys/class/spanker/spanker$1/serial")" && vm_hold --once "/dev/spanker$1"
+    eventually 60 all_ready && is "$serial" "$(cat "/sys/class/spanker/spanker$1/serial")" && vm_hold --batches 1 "/dev/spanker$1"
 }
 
-check "a card does work" vm_hold --once /dev/spanker0
+check "a card does work" vm_hold --batches 1 /dev/spanker0
 
 check_here "a file is held in the middle of work" hold /dev/spanker0
 check "unbinding does not wait for it" within 60 unbind "$first"
@@ -47,7 +47,7 @@ check "bound again, it is the card it was" eval "bind $first && came_back 0"
 check_here "a file is held in the middle of work" hold /dev/spanker0
 kill -9 "$held"
 check "a killed process is gone at once" eventually 60 has_ended "$held"
-check "and its queue is free" eventually 60 vm_hold --once /dev/spanker0
+check "and its queue is free" eventually 60 vm_hold --batches 1 /dev/spanker0
 
 kills=0
 while [ $kills -lt 10 ]; do
@@ -56,7 +56,7 @@ while [ $kills -lt 10 ]; do
     kills=$((kills + 1))
 done
 check "ten more, one after the other" is 10 $kills
-check "leave the card as it was" vm_hold --once /dev/spanker0
+check "leave the card as it was" vm_hold --batches 1 /dev/spanker0
 
 rounds=0
 while [ $rounds -lt 10 ]; do
