@@ -117,7 +117,7 @@ bool line_server::answer_and_write(client& one)
 bool line_server::answer_next_line(client& one)
 {
     const std::size_t end = one.in.find('\n');
-    if (end != std::string::npos && end < line_bytes_max) {
+    if (end < line_bytes_max) {  // and npos is not
         const std::string line = one.in.substr(0, end);
         one.in.erase(0, end + 1);
         if (std::exchange(one.skipping, false))

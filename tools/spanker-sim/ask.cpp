@@ -59,7 +59,7 @@ public:
                 fail(path_, got == 0 ? ECONNRESET : errno);
             received_.append(fresh.data(), static_cast<std::size_t>(got));
         }
-        const std::string out = received_.substr(0, end);
+        std::string out = received_.substr(0, end);
         received_.erase(0, end + 1);
         return out;
     }

@@ -50,6 +50,7 @@ template <typename value>
 std::vector<std::string> names_of(const std::map<std::string, value>& forms)
 {
     std::vector<std::string> out;
+    out.reserve(forms.size());
     for (const auto& [name, form] : forms)
         out.push_back(name);
     return out;
