@@ -241,6 +241,11 @@ TEST(objects, cards_come_and_go_500_times_without_losing_a_descriptor)
     private_bus bus;
     spanker_daemon daemon(bus, fake("cards=2"));
     client one(bus);
+    {
+        client first(bus);  // with its session the data plane has the cards open
+        ASSERT_EQ(open_session(first).error, "");
+    }
+    ASSERT_TRUE(eventually([&] { return count_sessions(one) == 0; }));
     const auto descriptors = daemon.descriptors();
     for (int i = 0; i < 500; i++) {
         ASSERT_EQ(inject(one, 0, "add card=7"), "");
