@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdarg>
 #include <exception>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "daemon/log.hpp"

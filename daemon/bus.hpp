@@ -16,6 +16,7 @@
 
 #include <systemd/sd-bus.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 

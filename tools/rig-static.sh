@@ -98,6 +98,10 @@ check_library() {
     verdict "library features newer than the oldest supported compilers" "$findings"
 }
 
+check_includes() {
+    verdict "standard headers that a file names things of and does not include (tools/includes.py --fix)" "$(tools/includes.py 2>&1)"
+}
+
 check_modes() {
     local findings
     findings=$(tree | while IFS= read -r file; do
@@ -120,6 +124,6 @@ check_rights() {
     verdict "actions missing in daemon/dist/org.popsolutions.spanker1.policy" "${findings%$'\n'}"
 }
 
-for check in rights format licences shell xml words length library modes; do
+for check in rights format licences shell xml words length library includes modes; do
     "check_$check"
 done

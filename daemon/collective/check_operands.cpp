@@ -4,6 +4,8 @@
 #include "daemon/collective/proof.hpp"
 #include "daemon/collective/sharding.hpp"
 
+#include <algorithm>
+
 namespace spanker::daemon::collective {
 
 namespace {

@@ -13,8 +13,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdarg>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

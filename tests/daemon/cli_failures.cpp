@@ -4,6 +4,8 @@
 #include "tests/daemon/cli_stack.hpp"
 #include "tests/daemon/lib_service.hpp"
 
+#include <cerrno>
+
 namespace {
 
 using namespace cli;

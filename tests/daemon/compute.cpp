@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <cstdint>
 
 #include "tests/daemon/compute_bed.hpp"
 #include "uapi/spanker_status.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <sstream>

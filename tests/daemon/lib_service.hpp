@@ -7,6 +7,7 @@
 #include <systemd/sd-bus.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <stdexcept>

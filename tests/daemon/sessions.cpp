@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <csignal>
+#include <cstdint>
 
 #include "tests/daemon/bed.hpp"
 

@@ -3,6 +3,7 @@
 // Any lines on the control socket: each is answered with one line of JSON, or was not a request.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -3,6 +3,7 @@
 // The command line without a daemon: help, arguments that make no sense (2), nobody to ask (3).
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>

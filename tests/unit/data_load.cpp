@@ -8,6 +8,8 @@
 
 #include "daemon/collective/sharding.hpp"
 
+#include <algorithm>
+
 namespace spanker::daemon::data {
 namespace {
 

@@ -4,6 +4,7 @@
 // and independent of the bit tricks it is compared with.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

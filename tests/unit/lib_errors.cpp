@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "libspankerctl/src/error.hpp"
 

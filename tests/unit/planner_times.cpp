@@ -7,6 +7,8 @@
 #include "daemon/collective/predict.hpp"
 #include "planner_fabric.hpp"
 
+#include <algorithm>
+
 namespace spanker::daemon::collective {
 namespace {
 

@@ -2,6 +2,7 @@
 //
 // What a card reaches of its guest's memory: which ranges are granted, which accesses find something.
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <utility>
 

@@ -3,6 +3,8 @@
 // SET_IRQS: which eventfds are armed, and when they are rung.
 #include "vfio_user_bench.hpp"
 
+#include <cerrno>
+
 namespace spanker::sim::vfio_user::bench {
 namespace {
 

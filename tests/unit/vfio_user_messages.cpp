@@ -5,6 +5,8 @@
 
 #include "vfio_user_bench.hpp"
 
+#include <cerrno>
+
 namespace spanker::sim::vfio_user::bench {
 namespace {
 
