@@ -125,9 +125,12 @@ static long pin_user(struct spanker_buffer *buffer, u64 address,
 static int make_table(struct spanker_buffer *buffer, u64 address,
 		      struct page **list)
 {
+	size_t limit = dma_max_mapping_size(&buffer->card->pdev->dev);
+
+	limit = min_t(size_t, limit, SPK_SG_ENTRY_MAX_BYTES);
 	return sg_alloc_table_from_pages_segment(&buffer->memory, list,
 		buffer->pages, offset_in_page(address), buffer->bytes,
-		SPK_SG_ENTRY_MAX_BYTES, GFP_KERNEL_ACCOUNT);
+		ALIGN_DOWN(limit, PAGE_SIZE), GFP_KERNEL_ACCOUNT);
 }
 
 static int pin_at(struct spanker_buffer *buffer, u64 address, bool mapped)
@@ -292,11 +295,15 @@ static enum dma_data_direction direction_of(u32 access)
 /* In the gate. */
 static int map(struct spanker_buffer *buffer)
 {
+	struct device *dev = &buffer->card->pdev->dev;
 	int err;
 
 	buffer->direction = direction_of(buffer->access);
-	err = dma_map_sgtable(&buffer->card->pdev->dev, &buffer->memory,
-			      buffer->direction, 0);
+	err = dma_map_sgtable(dev, &buffer->memory, buffer->direction,
+			      DMA_ATTR_NO_WARN);
+	/* Where there is a limit, it is that of the memory to copy through. */
+	if (err && dma_max_mapping_size(dev) != SIZE_MAX)
+		return -EOPNOTSUPP;
 	if (err)
 		return err == -EIO ? -ENOMEM : err;
 	err = is_shared(buffer) ? fill_list(buffer) : -EOPNOTSUPP;

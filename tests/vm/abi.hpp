@@ -2,7 +2,8 @@
 //
 // What the ABI test consists of: tests that register themselves, checks that say what they saw,
 // and the few verbs that most tests need. It runs in a virtual machine with spanker.ko and at
-// least one card, prints TAP, and needs nothing but the C library.
+// least one card, prints TAP, and needs nothing but the C library. With --bounced it runs the tests of a machine whose
+// memory the card does not reach.
 #pragma once
 
 #include <cerrno>
@@ -17,20 +18,32 @@
 
 namespace abi {
 
+// What a test asks of the machine: whether the card reaches the host's memory itself, or the
+// platform would copy it through bounce buffers, which the module refuses.
+enum class host_memory { any, reached, bounced };
+
 struct test {
     const char* name;
     void (*body)();
+    host_memory memory;
 };
 std::vector<test>& tests();
 
 struct registration {
-    registration(const char* name, void (*body)()) { tests().push_back({name, body}); }
+    registration(const char* name, void (*body)(), host_memory memory)
+    {
+        tests().push_back({name, body, memory});
+    }
 };
 
-#define ABI_TEST(name)                                       \
-    static void name();                                      \
-    static const ::abi::registration name##_at{#name, name}; \
+#define ABI_TEST_WITH(memory, name)                                                      \
+    static void name();                                                                  \
+    static const ::abi::registration name##_at{#name, name, ::abi::host_memory::memory}; \
     static void name()
+#define ABI_TEST(name) ABI_TEST_WITH(any, name)
+// Registers memory of the host.
+#define ABI_BUFFER_TEST(name) ABI_TEST_WITH(reached, name)
+#define ABI_BOUNCED_TEST(name) ABI_TEST_WITH(bounced, name)
 
 // One failed check fails the test; the rest of it still runs.
 void check_equal(std::int64_t seen, std::int64_t wanted, const char* what, const char* file,

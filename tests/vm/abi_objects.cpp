@@ -173,7 +173,7 @@ ABI_TEST(all_memory_comes_back_when_files_close)
 
 // ---- buffers ----
 
-ABI_TEST(buffers_name_one_kind_of_memory)
+ABI_BUFFER_TEST(buffers_name_one_kind_of_memory)
 {
     const fd file = open_card();
     void* memory = map(page);
@@ -198,7 +198,7 @@ ABI_TEST(buffers_name_one_kind_of_memory)
     ::munmap(memory, page);
 }
 
-ABI_TEST(memory_that_is_not_there_cannot_be_registered_and_leaves_no_charge)
+ABI_BUFFER_TEST(memory_that_is_not_there_cannot_be_registered_and_leaves_no_charge)
 {
     const fd file = open_card();
     const std::size_t before = locked_kib();
@@ -214,7 +214,7 @@ ABI_TEST(memory_that_is_not_there_cannot_be_registered_and_leaves_no_charge)
     ::munmap(memory, 3 * page);
 }
 
-ABI_TEST(memfds_are_sealed_and_large_enough)
+ABI_BUFFER_TEST(memfds_are_sealed_and_large_enough)
 {
     constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
     const fd file = open_card();
@@ -238,7 +238,7 @@ ABI_TEST(memfds_are_sealed_and_large_enough)
     CHECK_EQ(register_memfd(file, 9999, 0, page, both), -EBADF);
 }
 
-ABI_TEST(pinned_pages_are_charged_and_given_back_and_limited)
+ABI_BUFFER_TEST(pinned_pages_are_charged_and_given_back_and_limited)
 {
     const fd file = open_card();
     const std::size_t before = locked_kib();
@@ -280,7 +280,7 @@ ABI_TEST(pinned_pages_are_charged_and_given_back_and_limited)
     ::munmap(memory, 16 * page);
 }
 
-ABI_TEST(a_buffer_stays_while_work_uses_it)
+ABI_BUFFER_TEST(a_buffer_stays_while_work_uses_it)
 {
     const fd file = open_queue();
     void* memory = map(page);
@@ -296,7 +296,7 @@ ABI_TEST(a_buffer_stays_while_work_uses_it)
     ::munmap(memory, page);
 }
 
-ABI_TEST(memory_that_was_never_written_is_the_memory_that_is_written_later)
+ABI_BUFFER_TEST(memory_that_was_never_written_is_the_memory_that_is_written_later)
 {
     const fd file = open_queue();
     auto* memory = static_cast<volatile char*>(map(page));
@@ -312,6 +312,21 @@ ABI_TEST(memory_that_was_never_written_is_the_memory_that_is_written_later)
     CHECK_EQ(register_memory(file, back.data(), page, SPANKER_BUFFER_WRITE, &out), 0);
     CHECK_EQ(run(file, {dma(SPK_OP_DMA_OUT, target, out, page)}), 0);
     CHECK_EQ(back[0], 77);
+}
+
+ABI_BOUNCED_TEST(memory_that_would_be_copied_through_another_place_is_refused_and_leaves_no_charge)
+{
+    constexpr std::size_t more_than_one_bounce = 1 << 20, more_than_all_bounces = 128 << 20;
+    const fd file = open_card();
+    const std::size_t before = locked_kib();
+    for (const std::size_t bytes : {page, more_than_one_bounce, more_than_all_bounces}) {
+        void* memory = map(bytes);
+        CHECK_EQ(register_memory(file, memory, bytes, both, nullptr), -EOPNOTSUPP);
+        CHECK_EQ(locked_kib(), before);
+        ::munmap(memory, bytes);
+        const fd memfd = sealed_memfd(bytes, F_SEAL_SHRINK | F_SEAL_GROW);
+        CHECK_EQ(register_memfd(file, memfd.get(), 0, bytes, both), -EOPNOTSUPP);
+    }
 }
 
 // ---- groups ----

@@ -144,7 +144,7 @@ private:
 
 }  // namespace
 
-ABI_TEST(an_unbound_card_leaves_files_that_say_so_and_hold_nothing)
+ABI_BUFFER_TEST(an_unbound_card_leaves_files_that_say_so_and_hold_nothing)
 {
     if (!may_change_the_bus())
         return;

@@ -105,7 +105,7 @@ ABI_TEST(a_batch_says_which_item_was_bad)
     CHECK(record.cookie == 0x123456789abcdef0);
 }
 
-ABI_TEST(data_goes_to_the_card_and_back)
+ABI_BUFFER_TEST(data_goes_to_the_card_and_back)
 {
     const fd file = open_queue();
     constexpr std::uint32_t bytes = 1 << 20;
@@ -122,7 +122,7 @@ ABI_TEST(data_goes_to_the_card_and_back)
     CHECK(to == from);
 }
 
-ABI_TEST(fresh_memory_is_zero_where_others_wrote)
+ABI_BUFFER_TEST(fresh_memory_is_zero_where_others_wrote)
 {
     const fd file = open_queue();
     constexpr std::uint32_t bytes = 1 << 16;
@@ -317,7 +317,7 @@ ABI_TEST(a_child_waits_but_does_not_submit)
     CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
-ABI_TEST(a_killed_process_leaves_nothing_behind)
+ABI_BUFFER_TEST(a_killed_process_leaves_nothing_behind)
 {
     const fd watch = open_card();
     const auto before = info_of(watch).out_memory_free_bytes;
@@ -353,7 +353,7 @@ ABI_TEST(a_killed_process_leaves_nothing_behind)
 
 // ---- resets ----
 
-ABI_TEST(a_reset_ends_work_and_makes_files_stale)
+ABI_BUFFER_TEST(a_reset_ends_work_and_makes_files_stale)
 {
     for (const std::uint32_t mode :
          {std::uint32_t{SPANKER_RESET_SOFT}, std::uint32_t{SPANKER_RESET_FLR}}) {

@@ -48,6 +48,7 @@ PROGRAMS = {
     "removal": Program("sh /guest/removal.sh", 300, HOLD),
     "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
     "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
+    "abi-bounced": Program("sh /guest/with-module.sh vm_abi --bounced", 180, ("tests/vm_abi",)),
     "steady": Program("sh /guest/with-module.sh sh /guest/steady.sh", 180, HOLD),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
     "abi-32": Program("sh /guest/with-module.sh vm_abi32", 180, ("tests/vm_abi32",),
@@ -71,8 +72,8 @@ SCENARIOS = (
     # Other ways to interrupt and to reach memory.
     Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
     Scenario("one-vector", ("abi", "removal"), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
-    Scenario("swiotlb", ("abi",), ("6.12",), cards=2, cmdline="swiotlb=force"),
-    Scenario("narrow", ("abi",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
+    Scenario("swiotlb", ("abi-bounced",), ("6.12",), cards=2, cmdline="swiotlb=force"),
+    Scenario("narrow", ("abi-bounced",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
     Scenario("iommu", ("abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
              qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
     # The debug kernel.
