@@ -17,7 +17,7 @@ build='build-essential cmake ninja-build pkg-config ccache
     libgtest-dev libgmock-dev
     dbus-daemon'
 
-test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 libxml2-utils dwarves'
+test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 python3-yaml libxml2-utils dwarves'
 
 rigs='dbus dbus-bin systemd systemd-container udev util-linux procps
     busybox-static cpio xz-utils'

@@ -26,10 +26,13 @@ install_product() {
 
 nothing_is_missing() {
     local file missing=0
-    for file in "$root"/usr/bin/spankerctl "$root"/usr/libexec/spankerd "$libdir"/libspankerctl.so.0 \
+    for file in "$root"/usr/bin/spankerctl "$root"/usr/bin/spanker-sim "$root"/usr/libexec/spankerd "$libdir"/libspankerctl.so.0 \
         "$root"/usr/include/spankerctl.h "$root"/usr/include/spankerctl_strategy.h "$root"/usr/include/spankerctl.hpp \
         "$libdir"/pkgconfig/spankerctl.pc "$libdir"/cmake/spankerctl/spankerctl-config.cmake \
         "$root"/usr/lib/systemd/system/spankerd.service "$root"/usr/lib/sysusers.d/spanker.conf \
+        "$root"/usr/lib/udev/rules.d/60-spanker.rules "$root"/usr/share/doc/spanker/spanker.modprobe.conf.example \
+        "$root"/usr/share/doc/spanker/spanker.yaml "$root"/usr/share/man/man1/spankerctl.1 \
+        "$root"/usr/share/man/man1/spanker-sim.1 \
         "$root"/usr/share/dbus-1/system.d/org.popsolutions.Spanker1.conf \
         "$root"/usr/share/dbus-1/system-services/org.popsolutions.Spanker1.service; do
         [ -e "$file" ] || { echo "missing: ${file#"$root"}"; missing=1; }

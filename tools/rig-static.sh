@@ -114,6 +114,10 @@ check_modes() {
     verdict "file modes" "$findings"
 }
 
+check_netlink() {
+    verdict "kernel/spanker.yaml beside uapi/" "$(tools/netlink_spec.py 2>&1)"
+}
+
 # Every right that the daemon asks polkit about is known to polkit.
 check_rights() {
     local findings=
@@ -124,6 +128,6 @@ check_rights() {
     verdict "actions missing in daemon/dist/org.popsolutions.spanker1.policy" "${findings%$'\n'}"
 }
 
-for check in rights format licences shell xml words length library includes modes; do
+for check in rights netlink format licences shell xml words length library includes modes; do
     "check_$check"
 done

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
+#include <string>
 
 #include "tests/unit/cli_run.hpp"
+#include "tests/unit/manual_page.hpp"
 
 namespace {
 
@@ -18,15 +17,6 @@ using namespace cli;
 using json = nlohmann::json;
 
 const words nobody = {"SPANKER_BUS=unix:path=/nonexistent/bus"};
-
-std::set<std::string> options_in(const std::string& text)
-{
-    const std::regex option(R"((?:^|[\s,])(--[a-z][a-z-]*))");
-    std::set<std::string> out;
-    for (std::sregex_iterator i(text.begin(), text.end(), option), end; i != end; ++i)
-        out.insert((*i)[1]);
-    return out;
-}
 
 TEST(cli_usage, help_lists_every_verb_and_every_exit_code)
 {
@@ -59,17 +49,14 @@ TEST(cli_usage, says_its_version)
 
 TEST(cli_usage, the_manual_has_every_verb_and_every_option)
 {
-    std::ifstream file(SPANKER_TEST_DATA "/../../docs/man/spankerctl.1");
-    ASSERT_TRUE(file.good());
-    std::string page{std::istreambuf_iterator<char>(file), {}};
-    page = std::regex_replace(page, std::regex(R"(\\-)"), "-");
+    const std::string page = spanker::test::manual_page("spankerctl.1");
     std::string help = run({"--help"}).out;
     for (const auto& verb : verbs()) {
         help += run({verb.name, "--help"}).out;
         EXPECT_NE(page.find(verb.name), std::string::npos) << verb.name;
     }
-    const auto documented = options_in(page);
-    for (const std::string& option : options_in(help))
+    const auto documented = spanker::test::options_in(page);
+    for (const std::string& option : spanker::test::options_in(help))
         EXPECT_TRUE(documented.contains(option)) << option;
 }
 

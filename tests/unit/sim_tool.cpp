@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "sim/unix_socket.hpp"
+#include "tests/unit/manual_page.hpp"
 #include "tools/spanker-sim/ask.hpp"
 #include "tools/spanker-sim/directory.hpp"
 #include "tools/spanker-sim/options.hpp"
@@ -111,6 +112,26 @@ TEST(sim_options, a_wrong_word_is_named_with_its_cure)
         EXPECT_NE(got.complaint.find(row.named), std::string::npos) << got.complaint;
         EXPECT_NE(got.complaint.find(row.cure), std::string::npos) << got.complaint;
     }
+}
+
+TEST(sim_options, the_manual_has_every_option_and_every_defect)
+{
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(read({"--help"}).line.go_on);
+    const std::string help = testing::internal::GetCapturedStdout();
+    const std::string page = test::manual_page("spanker-sim.1");
+    const auto documented = test::options_in(page);
+    for (const std::string& option : test::options_in(help))
+        EXPECT_TRUE(documented.contains(option)) << option;
+    std::istringstream lines(help.substr(help.find("Defects:")));
+    std::string line;
+    std::size_t defects = 0;
+    for (std::getline(lines, line); std::getline(lines, line) && !line.empty(); defects++) {
+        std::string name;
+        std::istringstream(line) >> name;
+        EXPECT_NE(page.find(name), std::string::npos) << name;
+    }
+    EXPECT_EQ(defects, 9u);
 }
 
 TEST(sim_options, each_defect_is_in_the_card_named_alone)

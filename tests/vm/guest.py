@@ -52,7 +52,7 @@ class Guest:
         self.archive.folder("tmp", 0o1777)
         self.archive.device("dev/console", 5, 1)
         self.archive.file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
-        self.archive.file("etc/group", "root:x:0:\nnogroup:x:65534:\n")
+        self.archive.file("etc/group", "root:x:0:\nspankerd:x:990:\nnogroup:x:65534:\n")
         self._add_busybox()
         for path in glob.glob(os.path.join(HERE, "guest", "*")):
             if os.path.isfile(path):

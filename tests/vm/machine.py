@@ -105,7 +105,8 @@ class Machine:
             cmdline += ["spanker.shell"]
         arguments = [
             self.tools.qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-cpu", "host" if kvm else "max,la57=off", "-smp", str(scenario.cpus)]
+            "-cpu", "host" if kvm else "max,la57=off", "-smp", str(scenario.cpus),
+            *scenario.qemu]  # before the cards: an IOMMU must be there when they are plugged
         if scenario.cards:
             arguments += sim_arguments(self.sockets)
         else:
@@ -117,7 +118,7 @@ class Machine:
             arguments += ["-serial", "mon:stdio"]
         else:
             arguments += ["-serial", f"file:{self.folder}/console.log", "-serial", f"file:{self.folder}/tap.log"]
-        return arguments + list(scenario.qemu)
+        return arguments
 
     @contextlib.asynccontextmanager
     async def cards(self):

@@ -105,14 +105,13 @@ def lacks(program):
 
 
 async def make_guest(scenario, programs, series, kernel, pieces, path):
-    module = await pieces.module(series) if scenario.module else None
+    module = await pieces.module(series)
 
     def make():
         guest = Guest(kernel)
         guest.add_module("virtio_console")
         guest.add_module("virtio_pci")
-        if module:
-            guest.add_own_module(module)
+        guest.add_own_module(module)
         lines = []
         for name in programs:
             program = PROGRAMS[name]
@@ -122,6 +121,8 @@ async def make_guest(scenario, programs, series, kernel, pieces, path):
                 guest.add_program(os.path.join(OPTIONS.build, "bin", binary))
             for tool, package in program.tools:
                 guest.add_program(find_program(tool, package))
+            for source, place in program.files:
+                guest.add_file(os.path.join(ROOT, source), place)
         guest.write(path, lines, {"RELEASE": guest.release, "CARDS": scenario.cards, "CARD_ID": CARD_ID,
                                   "SLOWER": DEBUG_SLOWER if series == "debug" else 1,
                                   **scenario.settings})

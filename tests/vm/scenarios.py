@@ -12,11 +12,13 @@ def defects(*words):
 
 @dataclass(frozen=True)
 class Program:
-    """Runs in the guest. binaries are files of the build folder, tools are programs of this machine with their package."""
+    """Runs in the guest. binaries are files of the build folder, tools are programs of this machine with their package,
+    files are of this tree, each with its place in the guest."""
     command: str
     seconds: int = 60
     binaries: tuple = ()
     tools: tuple = ()
+    files: tuple = ()
     optional: str = ""     # why a build may lack the binaries; else that is a failure
 
 
@@ -29,7 +31,6 @@ class Scenario:
     cards: int = 0
     topology: str = "ring"
     sim: tuple = ()        # further arguments of spanker-sim
-    module: bool = True    # spanker.ko is in the guest (the programs load it)
     qemu: tuple = ()       # further arguments
     cmdline: str = ""      # further arguments of the kernel
     allowed: tuple = ()    # patterns: faults in the kernel's log that belong to the scenario
@@ -45,9 +46,13 @@ HOLD = ("tests/vm_hold",)
 PROGRAMS = {
     "boot": Program("sh /guest/boot.sh"),
     "module": Program("sh /guest/module.sh", 180),
+    "kunit": Program("sh /guest/kunit.sh"),
+    "udev": Program("sh /guest/udev.sh", 180, tools=(("udevadm", "udev"),),
+                    files=(("kernel/dist/60-spanker.rules", "etc/udev/rules.d/60-spanker.rules"),)),
     "removal": Program("sh /guest/removal.sh", 300, HOLD),
     "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
     "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
+    "iommu": Program("sh /guest/iommu.sh", 120, HOLD),
     "abi-bounced": Program("sh /guest/with-module.sh vm_abi --bounced", 180, ("tests/vm_abi",)),
     "steady": Program("sh /guest/with-module.sh sh /guest/steady.sh", 180, HOLD),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
@@ -58,11 +63,10 @@ PROGRAMS = {
 }
 
 SCENARIOS = (
-    # The rig itself: guests boot, cards are on the bus.
-    Scenario("plain", ("boot",), ("6.12",), module=False),
     # The module and everything on top of it.
     Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=1500),
     Scenario("steady", ("steady",), ("6.12",), cards=1, topology="none"),
+    Scenario("udev", ("udev",), ("6.12",), cards=2),
     Scenario("removal", ("removal",), cards=2),
     Scenario("stack", ("stack",), cards=4, memory_mib=1536, seconds=900),
     # Cards that are wrong beside sound ones.
@@ -74,9 +78,9 @@ SCENARIOS = (
     Scenario("one-vector", ("abi", "removal"), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
     Scenario("swiotlb", ("abi-bounced",), ("6.12",), cards=2, cmdline="swiotlb=force"),
     Scenario("narrow", ("abi-bounced",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
-    Scenario("iommu", ("abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
+    Scenario("iommu", ("iommu", "abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
              qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
     # The debug kernel.
-    Scenario("debug-module", ("boot", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
+    Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "failures"), ("debug",), cards=2, seconds=1800),
 )
