@@ -5,8 +5,8 @@
 # a function rig_NAME that logs to build/check/NAME.log and reports with passed(), failed() and skipped(). A rig that
 # cannot run here is skipped with its reason. The last line is `N passed, N failed, N skipped`.
 #
-# What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts) lies outside the clone, in
-# ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
+# What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts, kernels and their builds) lies
+# outside the clone, in ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
 # Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, TIDY=deep, CHECK_MINUTES=N after which no further rig is started: it is skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -37,14 +37,10 @@ service      the installed service under systemd in a container, on both impleme
 tsan         the threaded parts under ThreadSanitizer
 fuzz         a short run of every fuzzer, corpora kept
 tidy         clang-tidy on every product source that changed since its last clean verdict
-'
-kernel_table='
 module       the kernel module compiles for every kernel without warnings; sparse, checkpatch, pahole, dkms
 vm           the module on simulated cards in virtual machines, one for each kernel; the whole stack on top
-debug        the same under KASAN, lockdep, kmemleak and fault injection (builds a kernel once, 12 minutes)
+debug        the same under KASAN, lockdep, kmemleak and fault injection
 '
-# What runs when no rig is named.
-default_table=$table
 
 # --- how a rig reports -------------------------------------------------------------------------------------------------
 
@@ -203,15 +199,22 @@ rig_vm() {
     adopt tests/vm/run.py --build "$out/gcc" --out "$out/vm"
 }
 
-# DEBUG_KERNEL=cached skips the rig on a machine that has not built the kernel yet.
+# Among all rigs it runs where its kernel has been built (12 minutes, once) and what it tests changed since it passed.
 rig_debug() {
-    local reason
-    if [ "${DEBUG_KERNEL-}" = cached ] && ! reason=$(tools/vm/debug-kernel.sh --cached 2>&1); then
-        skipped 1 "$reason"
-        return
+    local reason what kept=$cache/debug-passed
+    what=$(git ls-files --cached --others --exclude-standard kernel uapi tests/vm tests/contract | xargs sha256sum | sha256sum)
+    if [ $everything = 1 ]; then
+        if ! reason=$(tools/vm/debug-kernel.sh --cached 2>&1); then
+            skipped 1 "$reason"
+            return
+        elif [ "$(cat "$kept" 2>/dev/null)" = "$what" ]; then
+            skipped 1 "kernel/, uapi/ and their tests are as they were when it passed (make check-debug runs it all the same)"
+            return
+        fi
     fi
     build_gcc || { failed 1 "the gcc build"; return; }
     adopt tests/vm/run.py --debug --build "$out/gcc" --out "$out/debug"
+    [ "$count_failed" != 0 ] || echo "$what" >"$kept"
 }
 
 # --- running them ------------------------------------------------------------------------------------------------------
@@ -256,15 +259,16 @@ main() {
     local names name description
     total_passed=0 total_failed=0 total_skipped=0 summary=()
     mkdir -p "$out" "$cache" || exit 1
-    names=" ${*:-$(awk '{print $1}' <<<"$default_table" | xargs)} "
+    everything=$(($# == 0))
+    names=" ${*:-$(awk '{print $1}' <<<"$table" | xargs)} "
     for name in $names; do
         declare -F "rig_$name" >/dev/null ||
-            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table$kernel_table" | xargs)" >&2; exit 2; }
+            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table" | xargs)" >&2; exit 2; }
     done
     while read -r name description; do
         [ -n "$name" ] || continue
         [[ $names == *" $name "* ]] && run_rig "$name" "$description"
-    done <<<"$table$kernel_table"
+    done <<<"$table"
 
     printf '\nsummary (%s, %s jobs, %s in all)\n' "$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME-}")" "$jobs" \
         "$(duration $SECONDS)"

@@ -31,13 +31,19 @@ nothing_is_missing() {
         "$libdir"/pkgconfig/spankerctl.pc "$libdir"/cmake/spankerctl/spankerctl-config.cmake \
         "$root"/usr/lib/systemd/system/spankerd.service "$root"/usr/lib/sysusers.d/spanker.conf \
         "$root"/usr/lib/udev/rules.d/60-spanker.rules "$root"/usr/share/doc/spanker/spanker.modprobe.conf.example \
-        "$root"/usr/share/doc/spanker/spanker.yaml "$root"/usr/share/man/man1/spankerctl.1 \
+        "$root/usr/src/spanker-$version/dkms.conf" "$root"/usr/share/doc/spanker/spanker.yaml "$root"/usr/share/man/man1/spankerctl.1 \
         "$root"/usr/share/man/man1/spanker-sim.1 \
         "$root"/usr/share/dbus-1/system.d/org.popsolutions.Spanker1.conf \
         "$root"/usr/share/dbus-1/system-services/org.popsolutions.Spanker1.service; do
         [ -e "$file" ] || { echo "missing: ${file#"$root"}"; missing=1; }
     done
     [ $missing = 0 ]
+}
+
+# Every file that the tree's module is made of, and no other.
+the_module_is_whole() {
+    diff <(git ls-files dkms.conf 'kernel/*.[ch]' kernel/Kbuild kernel/kcompat.sh 'uapi/*.h' | sort) \
+        <(cd "$root/usr/src/spanker-$version" && find . -type f | sed 's|^\./||' | sort)
 }
 
 no_path_of_the_build_is_installed() {
@@ -113,6 +119,7 @@ uninstall_leaves_nothing() {
 prove "make install succeeds" install_product
 prove "everything the manual promises is installed" nothing_is_missing
 prove "no path of the build folder is installed" no_path_of_the_build_is_installed
+prove "the module's source is installed whole" the_module_is_whole
 write_clients
 prove "a C program builds by pkg-config and runs" c_client_builds_and_runs
 prove "a C++ program builds by the CMake package and runs" cpp_client_builds_and_runs

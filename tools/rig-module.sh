@@ -6,12 +6,17 @@
 #
 #   tools/rig-module.sh [CHECK...]       checks: compile checkpatch layout dkms; all of them if none is named
 #
-# Log on stderr; `passed`, `failed` and `skipped` lines for tools/check.sh on stdout.
+# Log on stderr; `passed`, `failed` and `skipped` lines for tools/check.sh on stdout. What depends on the module's source, the
+# kernel and these programs alone is not done again once it passed: such verdicts are kept in the cache.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 out=$PWD/build/modules
-mkdir -p "$out"
+verdicts=${SPANKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spanker}/module
+sources=$(git ls-files --cached --others --exclude-standard dkms.conf kernel uapi tools/vm tools/rig-module.sh |
+    xargs sha256sum | sha256sum | cut -c 1-16)
+mkdir -p "$out" "$verdicts"
+find "$verdicts" -type f -mtime +30 -delete
 
 verdict() { # NAME FINDINGS
     if [ -z "$2" ]; then
@@ -37,22 +42,45 @@ get() { # NAME PROGRAM ARGUMENTS...
     return $status
 }
 
-# Warnings of gcc and sparse that name files of ours. Headers of the kernel have their own.
-check_compile() {
-    local series log=$out/compile.log status
-    for series in $(tools/vm/fetch.sh series); do
-        MODULE_FRESH=checked tools/vm/module.sh "$series" W=1 C=2 CF=-D__CHECK_ENDIAN__ >"$log" 2>&1
-        status=$?
-        cat "$log" >&2
-        if [ $status = 75 ]; then
-            echo "skipped 2 the module for kernel $series: $(tail -n 1 "$log")"
-        elif [ $status != 0 ]; then
-            echo "failed 1 the module for kernel $series: $(grep -m 1 -E 'error' "$log" || tail -n 1 "$log")"
-        else
-            echo "passed 1"
-            verdict "warnings of gcc (W=1) and sparse for kernel $series" \
-                "$(grep -E '^([./]*)?(kernel|core|uapi)/|^[a-z_]+\.[ch]:|modpost: |WARNING:' "$log" | grep -E 'warning|error|WARNING')"
+# The verdicts of a function, from the cache if all were good before.
+kept() { # FUNCTION KERNEL_FOLDER ARGUMENTS...
+    local kept=$verdicts/$1-${2##*/}-$sources
+    if [ -s "$kept" ]; then
+        echo "$1 ${2##*/}: passed before" >&2
+    else
+        "$@" >"$kept.$$"
+        if grep -qv '^passed' "$kept.$$"; then
+            cat -- "$kept.$$"
+            rm -f -- "$kept.$$"
+            return
         fi
+        mv -- "$kept.$$" "$kept"
+    fi
+    cat -- "$kept"
+}
+
+# Warnings of gcc and sparse that name files of ours. Headers of the kernel have their own.
+compile() { # KERNEL_FOLDER
+    local release log=$out/compile.log status
+    release=$(<"$1/release")
+    MODULE_FRESH=checked tools/vm/module.sh "$1" W=1 C=2 CF=-D__CHECK_ENDIAN__ >"$log" 2>&1
+    status=$?
+    cat "$log" >&2
+    if [ $status = 75 ]; then
+        echo "skipped 2 the module for kernel $release: $(tail -n 1 "$log")"
+    elif [ $status != 0 ]; then
+        echo "failed 1 the module for kernel $release: $(grep -m 1 -E 'error' "$log" || tail -n 1 "$log")"
+    else
+        echo "passed 1"
+        verdict "warnings of gcc (W=1) and sparse for kernel $release" \
+            "$(grep -E '^([./]*)?(kernel|core|uapi)/|^[a-z_]+\.[ch]:|modpost: |WARNING:' "$log" | grep -E 'warning|error|WARNING')"
+    fi
+}
+
+check_compile() {
+    local series
+    for series in $(tools/vm/fetch.sh series); do
+        get "the module for kernel $series" tools/vm/fetch.sh kernel "$series" && kept compile "$got"
     done
 }
 
@@ -88,38 +116,42 @@ check_layout() {
     verdict "layout that differs for 32-bit callers" "$(diff "$out/layout-64.txt" "$out/layout-32.txt" | head -n 20)"
 }
 
-# The real dkms of each suite, on trees of its own.
+# The real dkms of a suite, on trees of its own.
+dkms_builds() { # KERNEL_FOLDER ROOT
+    local kernel=$1 root=$2 release version source tree binds kbuild
+    version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+    release=$(<"$kernel/release")
+    tree=$out/dkms-$release source=$out/dkms-$release/source/spanker-$version
+    rm -rf -- "$tree"
+    mkdir -p "$source" "$tree/tree" "$tree/install"
+    git ls-files --cached --others --exclude-standard dkms.conf kernel uapi | cpio --quiet -pdm "$source"
+    binds=(--bind "$kernel/usr/src:/usr/src" --bind "$kernel/usr/lib/modules:/usr/lib/modules" --bind "$tree:/spanker")
+    for kbuild in "$kernel"/usr/lib/linux-kbuild-*; do
+        [ ! -d "$kbuild" ] || binds+=(--bind "$kbuild:${kbuild#"$kernel"}")
+    done
+    # shellcheck disable=SC2016 # expanded inside
+    if tools/vm/in-root.sh "${binds[@]}" "$root" bash -euc '
+        trees="--dkmstree /spanker/tree --sourcetree /spanker/source --installtree /spanker/install"
+        module="-m spanker -v $1 -k $2 -a x86_64"
+        dkms add -m spanker -v $1 $trees
+        dkms build $module $trees --kernelsourcedir /usr/src/linux-headers-$2 || {
+            cat /spanker/tree/spanker/$1/build/make.log; exit 1; }
+        dkms status $trees | grep -q built
+        modinfo /spanker/tree/spanker/$1/$2/x86_64/module/spanker.ko* | tee /spanker/modinfo
+        grep -q "^vermagic: *$2 " /spanker/modinfo && grep -qi "^alias: *pci:v0000DEADd0000BEEF" /spanker/modinfo
+        dkms remove -m spanker -v $1 --all $trees' dkms "$version" "$release" >&2; then
+        echo "passed 1"
+    else
+        echo "failed 1 dkms does not build the module for kernel $release"
+    fi
+}
+
 check_dkms() {
-    local series kernel root release version source tree binds kbuild
-    version=$(sed -nE 's/^project\(spanker VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+    local series kernel
     for series in $(tools/vm/fetch.sh series); do
         get "dkms for kernel $series" tools/vm/fetch.sh kernel "$series" || continue
-        kernel=$got release=$(<"$got/release")
-        get "dkms for kernel $series" tools/vm/fetch.sh root "$(<"$kernel/suite")" || continue
-        root=$got tree=$out/dkms-$release source=$out/dkms-$release/source/spanker-$version
-        rm -rf -- "$tree"
-        mkdir -p "$source" "$tree/tree" "$tree/install"
-        git ls-files --cached --others --exclude-standard kernel uapi | cpio --quiet -pdm "$source"
-        sed "s/@PROJECT_VERSION@/$version/" kernel/dkms.conf.in >"$source/dkms.conf"
-        binds=(--bind "$kernel/usr/src:/usr/src" --bind "$kernel/usr/lib/modules:/usr/lib/modules" --bind "$tree:/spanker")
-        for kbuild in "$kernel"/usr/lib/linux-kbuild-*; do
-            [ ! -d "$kbuild" ] || binds+=(--bind "$kbuild:${kbuild#"$kernel"}")
-        done
-        # shellcheck disable=SC2016 # expanded inside
-        if tools/vm/in-root.sh "${binds[@]}" "$root" bash -euc '
-            trees="--dkmstree /spanker/tree --sourcetree /spanker/source --installtree /spanker/install"
-            module="-m spanker -v $1 -k $2 -a x86_64"
-            dkms add -m spanker -v $1 $trees
-            dkms build $module $trees --kernelsourcedir /usr/src/linux-headers-$2 || {
-                cat /spanker/tree/spanker/$1/build/make.log; exit 1; }
-            dkms status $trees | grep -q built
-            modinfo /spanker/tree/spanker/$1/$2/x86_64/module/spanker.ko* | tee /spanker/modinfo
-            grep -q "^vermagic: *$2 " /spanker/modinfo && grep -qi "^alias: *pci:v0000DEADd0000BEEF" /spanker/modinfo
-            dkms remove -m spanker -v $1 --all $trees' dkms "$version" "$release" >&2; then
-            echo "passed 1"
-        else
-            echo "failed 1 dkms does not build the module for kernel $release"
-        fi
+        kernel=$got
+        get "dkms for kernel $series" tools/vm/fetch.sh root "$(<"$kernel/suite")" && kept dkms_builds "$kernel" "$got"
     done
 }
 

@@ -8,8 +8,9 @@
 # KERNEL is a series that tools/vm/fetch.sh knows, `debug` (tools/vm/debug-kernel.sh), `running`, or the folder of one made
 # by either program. All but `running` are built inside the root of their suite, with the compiler they were built with.
 # MODULE_SOURCE=FOLDER builds another module than the one of this tree: a folder with kernel/Kbuild.
-# Objects are kept in build/modules/RELEASE, so that a second call compiles only what changed; MODULE_FRESH=NAME compiles
-# everything anew, in build/modules/RELEASE.NAME.
+# Objects are kept in build/modules/RELEASE, so that a second call compiles only what changed; what was built without further
+# words is kept in the cache too, for clones that come later. MODULE_FRESH=NAME compiles everything anew, in
+# build/modules/RELEASE.NAME.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -29,6 +30,24 @@ copy_source() { # FOLDER
                 [ -e "$source/$part/$file" ] || rm -f -- "$1/$part/$file"
             done
     done
+}
+
+# Names what a module is made of: a number for the source and the kernel's folder, which has its version.
+made_of() { (cd "$source" && find kernel uapi -type f \( -name '*.[chS]' -o -name 'K[bc]*' -o -name '*.sh' \) ! -name '*.mod.c' -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum && echo "$kernel") | sha256sum | cut -c 1-16; }
+
+# As build, or the same module from the cache.
+build_once() { # RELEASE
+    local keep name built
+    keep=${SPANKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spanker}/vm/modules
+    name=$1-$(made_of).ko
+    if [ ! -e "$keep/$name" ]; then
+        built=$(build "$1")
+        mkdir -p "$keep"
+        find "$keep" -name '*.ko' -mtime +30 -delete
+        cp -- "$built" "$keep/$name.$$" && mv -- "$keep/$name.$$" "$keep/$name"
+    fi
+    echo "$keep/$name"
 }
 
 build() { # RELEASE
@@ -72,4 +91,8 @@ debug) kernel=$(tools/vm/debug-kernel.sh) ;;
 *) kernel=$(tools/vm/fetch.sh kernel "$kernel") ;;
 esac
 root=$(tools/vm/fetch.sh root "$(<"$kernel/suite")")
-build "$(<"$kernel/release")" "$@"
+if [ $# = 0 ] && [ -z "${MODULE_FRESH-}" ]; then
+    build_once "$(<"$kernel/release")"
+else
+    build "$(<"$kernel/release")" "$@"
+fi
