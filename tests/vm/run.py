@@ -121,6 +121,8 @@ async def make_guest(scenario, programs, series, kernel, pieces, path):
                 guest.add_program(os.path.join(OPTIONS.build, "bin", binary))
             for tool, package in program.tools:
                 guest.add_program(find_program(tool, package))
+            for kernel_module in program.modules:
+                guest.add_module(kernel_module)
             for source, place in program.files:
                 guest.add_file(os.path.join(ROOT, source), place)
         guest.write(path, lines, {"RELEASE": guest.release, "CARDS": scenario.cards, "CARD_ID": CARD_ID,

@@ -13,12 +13,13 @@ def defects(*words):
 @dataclass(frozen=True)
 class Program:
     """Runs in the guest. binaries are files of the build folder, tools are programs of this machine with their package,
-    files are of this tree, each with its place in the guest."""
+    files are of this tree, each with its place in the guest, modules are of the kernel."""
     command: str
     seconds: int = 60
     binaries: tuple = ()
     tools: tuple = ()
     files: tuple = ()
+    modules: tuple = ()
     optional: str = ""     # why a build may lack the binaries; else that is a failure
 
 
@@ -50,6 +51,8 @@ PROGRAMS = {
     "udev": Program("sh /guest/udev.sh", 180, tools=(("udevadm", "udev"),),
                     files=(("kernel/dist/60-spanker.rules", "etc/udev/rules.d/60-spanker.rules"),)),
     "removal": Program("sh /guest/removal.sh", 300, HOLD),
+    "bus-errors": Program("sh /guest/bus-errors.sh", 300, HOLD, modules=("aer_inject",)),
+    "sleep": Program("sh /guest/sleep.sh", 300, HOLD),
     "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
     "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
     "iommu": Program("sh /guest/iommu.sh", 120, HOLD),
@@ -68,6 +71,7 @@ SCENARIOS = (
     Scenario("steady", ("steady",), ("6.12",), cards=1, topology="none"),
     Scenario("udev", ("udev",), ("6.12",), cards=2),
     Scenario("removal", ("removal",), cards=2),
+    Scenario("recovery", ("bus-errors", "sleep"), ("6.12",), cards=2),
     Scenario("stack", ("stack",), cards=4, memory_mib=1536, seconds=900),
     # Cards that are wrong beside sound ones.
     Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
@@ -82,5 +86,5 @@ SCENARIOS = (
              qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
     # The debug kernel.
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
-    Scenario("debug-removal", ("removal", "failures"), ("debug",), cards=2, seconds=1800),
+    Scenario("debug-removal", ("removal", "bus-errors", "sleep", "failures"), ("debug",), cards=2, seconds=1800),
 )

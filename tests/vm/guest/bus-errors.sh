@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Errors that the bus reports (AER), put on it by the kernel's own aer_inject: what is not fatal disturbs nobody; what is
+# fatal costs the work in flight and a reset, the card and its number stay; a card that the reset does not bring back is
+# dead, its neighbours work, and it comes back when it is found anew.
+# shellcheck disable=SC1091,SC2154
+. /guest/lib.sh
+. /guest/lib-module.sh
+
+completion_timeout=14 # bits of the uncorrectable error status; by its severity the first is not fatal
+malformed_packet=18   # and this is
+
+le32() { # NUMBERS: little endian
+    for word in "$@"; do
+        # shellcheck disable=SC2059 # the format is what is made
+        printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24 & 255)))"
+    done
+}
+
+inject() { # ADDRESS BIT: struct aer_error_inj: bus, device, function; uncorrectable, correctable, four words of header, domain
+    bus=$((0x$(echo "$1" | cut -d : -f 2))) device=$((0x$(echo "$1" | sed 's/.*:\(..\)\..*/\1/'))) function=${1##*.}
+    { le32 $((bus | device << 8 | function << 16)); le32 $((1 << $2)) 0 0 0 0 0 0; } >/tmp/error
+    dd if=/tmp/error of=/dev/aer_inject bs=32 2>/dev/null
+}
+
+works() { vm_hold --batches 1 "/dev/spanker$1"; }
+is_state() { is "$2" "$(cat "/sys/class/spanker/spanker$1/state")"; }
+generation() { cat /sys/class/spanker/spanker0/reset_generation; }
+logged() { dmesg | grep -q "$1"; }
+
+check "the module loads" load
+check "every card is ready" eventually 60 all_ready
+check "errors can be injected" test -c /dev/aer_inject
+first=$(address_of 0)
+serial=$(cat /sys/class/spanker/spanker0/serial)
+model=$((0x${serial#53504b} - 1))
+
+before=$(generation)
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "an error that is not fatal is reported" inject "$first" $completion_timeout
+check "the driver hears of it" eventually 30 logged 'bus error, channel state 1'
+check "recovery says it went well" eventually 30 logged 'AER: device recovery successful'
+check "the card is as it was" is_state 0 ready
+check "and was not reset" is "$before" "$(generation)"
+check "its work goes on" refuses has_ended "$held"
+check "and so does new work" works 0
+kill -9 "$held"
+check "its holder can be killed" eventually 60 has_ended "$held"
+
+dmesg -c >/dev/null
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "a fatal error is reported" inject "$first" $malformed_packet
+check "work ends: the card was reset" held_ended "ended ESTALE"
+check "recovery says it went well" eventually 60 logged 'AER: device recovery successful'
+check "the card is ready" eventually 60 is_state 0 ready
+check "it is another generation" test "$(generation)" -gt "$before"
+check "it has its serial" is "$serial" "$(cat /sys/class/spanker/spanker0/serial)"
+check "it works" works 0
+check "the other card works" works 1
+
+dmesg -c >/dev/null
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "the next reset will not end" sim card $model reset_stuck
+check "a fatal error is reported" inject "$first" $malformed_packet
+check "recovery says it failed" eventually 60 logged 'AER: device recovery failed'
+check "work ended" eventually 60 has_ended "$held"
+check "with a name" grep -q '^ended.* E\(STALE\|NODEV\|IO\)$' "$said"
+check "the card takes no work" refuses works 0
+check "the other card works" works 1
+check "the card is healed" sim card $model clear reset_stuck
+check "its function is removed" within 60 remove_function "$first"
+check "a rescan brings it back" eval 'rescan && eventually 60 all_ready && works 0'
+check "with its number" is "$serial" "$(cat /sys/class/spanker/spanker0/serial)"
+check "the module unloads" unload
+finish
