@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "tests/unit/lib_peer.hpp"
 
@@ -140,13 +143,22 @@ TEST(lib_ring, does_not_sleep_when_something_is_there_already)
     EXPECT_EQ(load(f.header->cq.sleeping), 0u);
 }
 
+// A thread that sleeps in the kernel.
+bool is_blocked(pid_t thread)
+{
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string line;
+    std::getline(stat, line);
+    return line.find(") S ") != std::string::npos;
+}
+
 TEST(lib_ring, sleeps_until_a_completion_comes)
 {
     files f;
     ring r;
     ASSERT_EQ(f.open(r), 0);
-    std::thread later([&] {
-        while (load(f.header->cq.sleeping) == 0)
+    std::thread later([&, sleeper = ::gettid()] {
+        while (load(f.header->cq.sleeping) == 0 || !is_blocked(sleeper))
             std::this_thread::yield();
         complete(f, answer(7));
     });

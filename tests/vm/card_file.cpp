@@ -79,18 +79,25 @@ int card_file::export_tensor()
     return error;
 }
 
+int card_file::map_memory()
+{
+    if (memory_ != nullptr)
+        return 0;
+    void* memory =
+        mmap(nullptr, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    memory_ = static_cast<unsigned char*>(memory);
+    for (std::uint32_t at = 0; at < half; at++)
+        memory_[at] = static_cast<unsigned char>(at * 37 + (at >> 8) + 1);
+    std::memset(memory_ + half, 0, half);
+    return 0;
+}
+
 int card_file::register_buffer()
 {
-    if (memory_ == nullptr) {
-        void* memory =
-            mmap(nullptr, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
-            return -errno;
-        memory_ = static_cast<unsigned char*>(memory);
-        for (std::uint32_t at = 0; at < half; at++)
-            memory_[at] = static_cast<unsigned char>(at * 37 + (at >> 8) + 1);
-        std::memset(memory_ + half, 0, half);
-    }
+    if (const int error = map_memory(); error != 0)
+        return error;
     spanker_buffer_register buffer{};
     buffer.flags = SPANKER_BUFFER_FLAGS;
     buffer.address = address_of(memory_);

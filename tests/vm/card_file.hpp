@@ -19,6 +19,8 @@ public:
     int create_queue();
     int alloc_tensor();
     int export_tensor();
+    // Of the buffer, written to; else register_buffer() does it.
+    int map_memory();
     int register_buffer();
 
     // One batch: the first half of the buffer goes into the card and comes out into the second half; never out, if the

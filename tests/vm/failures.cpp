@@ -129,6 +129,11 @@ int main(int count, char** words)
         const int error = opened(card);
         return error != 0 ? error : card.create_queue();
     };
+    // Or the faults of its pages would be the most that is refused.
+    const auto mapped = [queued](card_file& card) {
+        const int error = queued(card);
+        return error != 0 ? error : card.map_memory();
+    };
     const auto holding = [queued](card_file& card) {
         int error = queued(card);
         if (error == 0)
@@ -145,7 +150,7 @@ int main(int count, char** words)
         {"QUEUE_CREATE", opened, [](card_file& card) { return card.create_queue(); }, nothing},
         {"TENSOR_ALLOC", queued, [](card_file& card) { return card.alloc_tensor(); }, nothing},
         {"TENSOR_EXPORT", holding, [](card_file& card) { return card.export_tensor(); }, nothing},
-        {"BUFFER_REGISTER", queued, [](card_file& card) { return card.register_buffer(); },
+        {"BUFFER_REGISTER", mapped, [](card_file& card) { return card.register_buffer(); },
          nothing},
         {"WORK_SUBMIT", holding, [](card_file& card) { return card.submit(); }, waited},
         {"GROUP_CREATE", queued,
