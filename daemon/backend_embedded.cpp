@@ -129,6 +129,7 @@ result<std::vector<port_info>> embedded_backend::ports(std::uint32_t card)
     if (!found)
         return tl::unexpected(found.error());
     std::vector<port_info> out;
+    out.reserve((*found)->caps().ports);
     for (std::uint32_t port = 0; port < (*found)->caps().ports; port++)
         out.push_back((*found)->port(port));
     return out;

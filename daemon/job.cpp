@@ -102,6 +102,7 @@ void jobs::cancel(job_id id, std::string why)
 void jobs::cancel_all(const std::string& why)
 {
     std::vector<job_id> ids;
+    ids.reserve(all_.size());
     for (const auto& [id, which] : all_)
         ids.push_back(id);
     for (job_id id : ids)

@@ -37,8 +37,7 @@ public:
 
     bool number(unsigned& out)
     {
-        const char* const end = text_.data() + text_.size();
-        const auto [stop, error] = std::from_chars(text_.data(), end, out);
+        const auto [stop, error] = std::from_chars(text_.data(), text_.data() + text_.size(), out);
         if (error != std::errc())
             return false;
         text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));

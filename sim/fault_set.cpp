@@ -22,7 +22,10 @@ void fault_set::clear(fault_kind kind)
 void fault_set::use(std::size_t index)
 {
     fault& used = armed_[index];
-    if (used.count != 0 && --used.count == 0)
+    if (used.count == 0)
+        return;
+    used.count--;
+    if (used.count == 0)
         armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

@@ -127,9 +127,9 @@ bool parse_number(std::string_view text, std::uint64_t& out)
     const bool hex = text.substr(0, 2) == "0x";
     if (hex)
         text.remove_prefix(2);
-    const char* end = text.data() + text.size();
-    const auto [stop, problem] = std::from_chars(text.data(), end, out, hex ? 16 : 10);
-    if (text.empty() || stop != end || problem != std::errc{})
+    const auto [stop, problem] =
+        std::from_chars(text.data(), text.data() + text.size(), out, hex ? 16 : 10);
+    if (text.empty() || stop != text.data() + text.size() || problem != std::errc{})
         return false;
     out = negative ? 0 - out : out;
     return true;

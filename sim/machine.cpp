@@ -11,6 +11,7 @@ constexpr std::size_t bounce_bytes = 64 << 10;
 std::vector<timing::card_costs> costs_of(const fabric_config& config)
 {
     std::vector<timing::card_costs> out;
+    out.reserve(config.cards.size());
     for (const card_config& card : config.cards)
         out.push_back({.ddr_bytes_per_s = card.ddr_bytes_per_s,
                        .link_bytes_per_s = card.link_bytes_per_s,

@@ -201,6 +201,7 @@ private:
 result<prediction> simulate(const cabling& cables, const plan& what)
 {
     std::vector<timing::card_costs> costs;
+    costs.reserve(cables.size());
     for (std::uint32_t r = 0; r < cables.size(); ++r)
         costs.push_back(timing_costs(cables.costs(r)));
     recorder seen(what.stages.size());

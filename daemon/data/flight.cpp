@@ -100,7 +100,7 @@ result<start_result> flight_deck::start(std::shared_ptr<const collective::plan> 
     if (bound && !f->plan->segments.empty() && !submit_segment(*f) && !f->failed())
         bound = fail(SPANKER_ERR_AGAIN, "");
     if (!bound) {
-        const error why = bound.error();
+        const error& why = bound.error();
         unbind(*f);
         end(*f);
         if (why.kind == SPANKER_ERR_AGAIN)

@@ -69,9 +69,9 @@ std::vector<std::uint32_t> card_watch::cards() const
 
 std::vector<event> card_watch::take_events()
 {
-    const std::lock_guard hold(lock_);
     std::uint64_t count;
     (void)!::read(timer_.get(), &count, sizeof(count));
+    const std::lock_guard hold(lock_);
     const auto heard = listener_.read(
         [this](int type, std::span<const std::byte> payload) { hear(type, payload); });
     wants_more_ = heard == netlink_listener::outcome::more;

@@ -41,9 +41,9 @@ std::uint64_t number(std::string_view word, const char* what)
     const bool hex = word.starts_with("0x");
     const std::string_view digits = word.substr(hex ? 2 : 0);
     std::uint64_t out = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, out, hex ? 16 : 10);
-    if (digits.empty() || stop != end || error != std::errc())
+    const auto [stop, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), out, hex ? 16 : 10);
+    if (digits.empty() || stop != digits.data() + digits.size() || error != std::errc())
         refuse(quoted(word) + " is no number; " + what + " is one, decimal or 0x hex");
     return out;
 }
@@ -145,6 +145,7 @@ struct verbs {
         std::vector<unsigned> out;
         if (!rest.empty())
             return {card(at, rest[0])};
+        out.reserve(at.served_.cards().card_count());
         for (unsigned n = 0; n < at.served_.cards().card_count(); n++)
             out.push_back(n);
         return out;
