@@ -94,7 +94,7 @@ error no_handle(const char* what, std::uint32_t handle)
 error handles_used_up(const char* what)
 {
     return {SPANKER_ERR_QUOTA,
-            std::string("a file has at most 65535 ") + what + "s; give some back"};
+            std::string("this file has as many ") + what + "s as a file may have; give some back"};
 }
 
 error no_card_memory(std::uint32_t card, std::uint64_t bytes)

@@ -6,12 +6,15 @@
  * User memory is pinned where it lies. A memfd is mapped into the caller for
  * as long as its pages are being pinned: that way the seals, huge pages and
  * the limits of the process are the kernel's business and not ours. Pins are
- * charged to RLIMIT_MEMLOCK of the caller and taken off the same account,
- * whoever closes the file.
+ * charged to RLIMIT_MEMLOCK of the process that opened the card, which alone
+ * may register: what a child pins through a file that it inherited would
+ * outlive the child's account.
  */
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
@@ -57,9 +60,10 @@ static void unpin(struct spanker_buffer *buffer)
 	sg_free_table(&buffer->memory);
 }
 
+/* An atomic number: the mm's lock may be held by who waits for us. */
 static void uncharge(struct spanker_buffer *buffer)
 {
-	account_locked_vm(buffer->mm, buffer->pages, false);
+	atomic64_sub(buffer->pages, &buffer->mm->pinned_vm);
 	mmdrop(buffer->mm);
 }
 
@@ -269,18 +273,43 @@ static int fill_list(struct spanker_buffer *buffer)
 	return spk_sg_seal(&buffer->sg);
 }
 
+static bool is_page_aligned(const struct scatterlist *part)
+{
+	return PAGE_ALIGNED(part->offset) && PAGE_ALIGNED(part->length);
+}
+
+/* Behind an IOMMU, what dma_need_sync() says depends on the kernel. */
+static bool is_translated(struct device *dev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	return domain && iommu_is_dma_domain(domain);
+}
+
 /*
  * A mapping that is copied through another place is no shared memory: what
- * one side writes the other would not see.
+ * one side writes the other would not see. An IOMMU copies parts of pages, and
+ * only for functions that are not trusted with the rest of the page.
  */
 static bool is_shared(struct spanker_buffer *buffer)
 {
+	struct pci_dev *pdev = buffer->card->pdev;
+	bool translated = is_translated(&pdev->dev);
 	struct scatterlist *part;
 	unsigned int index;
 
+	if (!dev_is_dma_coherent(&pdev->dev))
+		return false;
+	if (translated && !pdev->untrusted)
+		return true;
+	if (translated) {
+		for_each_sgtable_sg(&buffer->memory, part, index)
+			if (!is_page_aligned(part))
+				return false;
+		return true;
+	}
 	for_each_sgtable_dma_sg(&buffer->memory, part, index)
-		if (dma_need_sync(&buffer->card->pdev->dev,
-				  sg_dma_address(part)))
+		if (dma_need_sync(&pdev->dev, sg_dma_address(part)))
 			return false;
 	return true;
 }
@@ -332,13 +361,16 @@ static int check_arg(const struct spanker_buffer_register *arg)
 
 static int charge(struct spanker_buffer *buffer)
 {
-	int err;
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct mm_struct *mm = current->mm;
+	u64 pinned = atomic64_add_return(buffer->pages, &mm->pinned_vm);
 
-	err = account_locked_vm(current->mm, buffer->pages, true);
-	if (err)
-		return err;
-	buffer->mm = current->mm;
-	mmgrab(buffer->mm);
+	if (pinned > limit && !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(buffer->pages, &mm->pinned_vm);
+		return -ENOMEM;
+	}
+	buffer->mm = mm;
+	mmgrab(mm);
 	return 0;
 }
 
@@ -388,6 +420,8 @@ int spanker_buffer_register(struct spanker_file *file,
 	struct spanker_buffer *buffer;
 	int index, err;
 
+	if (current->mm != file->mm)
+		return -EPERM;
 	err = spanker_gate_check(file->card, file->generation);
 	if (!err)
 		err = check_arg(arg);

@@ -11,7 +11,7 @@
 #include "mmio.h"
 #include "spanker.h"
 
-#define HEAP_NODES		BIT(15)	/* pieces of memory at a time */
+#define HEAP_NODES		BIT(16)	/* pieces of memory at a time */
 #define READY_TIMEOUT_NS	(2 * NSEC_PER_SEC)
 #define OWN_VECTOR		0		/* queue 0 and events */
 #define EVENTS			(SPK_EVENT_FATAL | SPK_EVENT_QUEUE_FAULT)
@@ -58,8 +58,16 @@ void spanker_set_state(struct spanker_card *card,
 	lockdep_assert_held(&card->reset_lock);
 	if (old == state || WARN_ON_ONCE(!spk_gate_may_move(old, state)))
 		return;
-	/* Whoever sees it READY sees its generation. */
+	/*
+	 * The generation is the driver's own: a counter of the card would begin
+	 * anew when it loses power. A file that is opened now is of the next
+	 * one; the lock keeps it from seeing half of this.
+	 */
+	mutex_lock(&card->lock);
 	smp_store_release(&card->state, state);
+	if (old == SPANKER_CARD_READY)
+		WRITE_ONCE(card->generation, card->generation + 1);
+	mutex_unlock(&card->lock);
 	spanker_tell_state(card, old);
 }
 
@@ -108,6 +116,28 @@ struct spanker_card *spanker_card_create(struct pci_dev *pdev)
 
 /* ---- starting it ---- */
 
+int spanker_card_identify(struct spanker_card *card, struct spk_caps *caps)
+{
+	u32 words[SPK_CAPS_WORDS];
+	u32 word;
+	int err;
+
+	for (word = 0; word < SPK_CAPS_WORDS; word++)
+		words[word] = spanker_read(card, 4 * word);
+	err = spk_caps_decode(words, caps, &card->why);
+	if (!err)
+		return 0;
+	if (err == -EINVAL)
+		dev_err(&card->pdev->dev, "the driver cannot use its %s\n",
+			card->why);
+	dev_err(&card->pdev->dev,
+		"magic %#x (a Sail card has %#x), interface %u.%u (the driver speaks %u)\n",
+		words[SPK_REG_MAGIC / 4], SPK_MAGIC,
+		words[SPK_REG_ABI / 4] >> 16, words[SPK_REG_ABI / 4] & 0xffff,
+		SPK_ABI_MAJOR);
+	return -ENODEV;
+}
+
 bool spanker_card_answers(struct spanker_card *card)
 {
 	return spanker_read(card, SPK_REG_MAGIC) == SPK_MAGIC;
@@ -146,6 +176,25 @@ int spanker_card_wait_ready(struct spanker_card *card)
 	return -EIO;
 }
 
+/* Whoever comes out of a reset, a sleep or a slot must be who went in. */
+static int identify_again(struct spanker_card *card)
+{
+	struct spk_caps caps;
+	int err;
+
+	memset(&caps, 0, sizeof(caps));
+	err = spanker_card_identify(card, &caps);
+	if (!err && memcmp(&caps, &card->caps, sizeof(caps))) {
+		card->why = "it is another card, or has other gateware, than before";
+		err = -ENODEV;
+	}
+	if (!err)
+		return 0;
+	dev_err(&card->pdev->dev, "%s; remove the function and rescan the bus\n",
+		card->why);
+	return -EIO;
+}
+
 int spanker_card_start(struct spanker_card *card)
 {
 	int err;
@@ -153,7 +202,9 @@ int spanker_card_start(struct spanker_card *card)
 	err = spanker_card_wait_ready(card);
 	if (err)
 		return err;
-	WRITE_ONCE(card->generation, spanker_read(card, SPK_REG_RESET_GEN));
+	err = identify_again(card);
+	if (err)
+		return err;
 	pci_set_master(card->pdev);
 	spanker_write(card, SPK_REG_CARD_ID, card->number);
 

@@ -7,6 +7,7 @@
  * lowest number that is neither mapped nor given to another serial.
  */
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -153,6 +154,9 @@ struct spanker_card *spanker_cards_next(u32 number)
 {
 	struct spanker_card *card = NULL;
 
+	if (number >= SPK_MAX_CARDS)
+		return NULL;
+	number = array_index_nospec(number, SPK_MAX_CARDS);
 	mutex_lock(&spanker_cards_lock);
 	for (; !card && number < SPK_MAX_CARDS; number++)
 		if (cards[number])

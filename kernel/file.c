@@ -22,7 +22,7 @@ int spanker_handle_add(struct spanker_handles *handles, void *what, u32 *handle)
 {
 	int err;
 
-	if (handles->count >= SPANKER_HANDLES_MAX)
+	if (handles->count >= handles->max)
 		return -EDQUOT;
 	err = xa_alloc_cyclic(&handles->table, handle, what,
 			      XA_LIMIT(1, INT_MAX), &handles->next,
@@ -42,9 +42,10 @@ void *spanker_handle_remove(struct spanker_handles *handles, u32 handle)
 	return what;
 }
 
-static void init_handles(struct spanker_handles *handles)
+static void init_handles(struct spanker_handles *handles, u32 max)
 {
 	xa_init_flags(&handles->table, XA_FLAGS_ALLOC1);
+	handles->max = max;
 }
 
 /* ---- open ---- */
@@ -65,8 +66,8 @@ struct spanker_file *spanker_file_create(struct spanker_card *card)
 	mutex_init(&file->read_lock);
 	mutex_init(&file->lock);
 	init_waitqueue_head(&file->wait);
-	init_handles(&file->tensors);
-	init_handles(&file->buffers);
+	init_handles(&file->tensors, SPANKER_TENSORS_MAX);
+	init_handles(&file->buffers, SPANKER_BUFFERS_MAX);
 	INIT_LIST_HEAD(&file->groups);
 
 	/* Whoever unbinds the card walks the files after it said so. */

@@ -10,8 +10,6 @@
 /* One FILL holds the memory engine: little beside work, much on an idle card. */
 #define ZERO_BESIDE_WORK_BYTES	BIT_ULL(20)
 #define ZERO_ALONE_BYTES	BIT_ULL(28)
-#define ZEROING_AT_ONCE		4
-#define KEPT_FOR_ABORTS		(SPANKER_OWN_DEPTH - ZEROING_AT_ONCE)
 
 /* Whether a file has work in flight; a guess, so no lock of theirs. */
 static bool has_work(struct spanker_card *card)
@@ -33,7 +31,7 @@ void spanker_zero_more(struct spanker_card *card)
 	struct spk_block block;
 
 	lockdep_assert_held(&card->lock);
-	while (spanker_own_room(card) > KEPT_FOR_ABORTS &&
+	while (spanker_own_room(card, SPANKER_JOB_ZERO) &&
 	       spk_heap_clean_begin(&card->heap, most, &block))
 		spanker_own_zero(card, &block);
 }
@@ -49,7 +47,7 @@ static int try_alloc(struct spanker_card *card, u64 bytes,
 	if (err == -EAGAIN) {
 		spanker_zero_more(card);
 		/* With nothing under way nothing will change. */
-		if (spanker_own_room(card) == SPANKER_OWN_DEPTH)
+		if (!spanker_own_busy(card))
 			err = -ENOMEM;
 	}
 	*cleaned = card->cleaned;

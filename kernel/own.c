@@ -9,6 +9,7 @@
 #include "mmio.h"
 #include "spanker.h"
 
+#define ZEROING_AT_ONCE	4
 #define LOOK_MS		100
 #define RETURN_MS	1000
 #define HANG_MS		10000
@@ -21,12 +22,28 @@ void spanker_own_start(struct spanker_card *card)
 	spk_sq_init(&own->sq, own->rings.sq, SPANKER_OWN_DEPTH);
 	spk_cq_init(&own->cq, own->rings.cq, SPANKER_OWN_DEPTH);
 	spk_ids_init(&own->ids, own->slots, SPANKER_OWN_DEPTH);
+	memset(own->jobs, 0, sizeof(own->jobs));
+	own->aborts = 0;
 	own->moved = jiffies;
 }
 
-u32 spanker_own_room(const struct spanker_card *card)
+u32 spanker_own_busy(const struct spanker_card *card)
 {
-	return card->own.ids.idle;
+	return SPANKER_OWN_DEPTH - card->own.ids.idle;
+}
+
+u32 spanker_own_room(const struct spanker_card *card,
+		     enum spanker_job_kind kind)
+{
+	const struct spanker_own *own = &card->own;
+	u32 zeroing = spanker_own_busy(card) - own->aborts;
+
+	if (kind == SPANKER_JOB_ABORT)
+		return SPANKER_OWN_DEPTH - ZEROING_AT_ONCE - own->aborts;
+	/* What fails again and again is not tried for ever. */
+	if (own->failures >= SPANKER_OWN_FAILURES_RESET)
+		return own->failures < SPANKER_OWN_FAILURES_DEAD && !zeroing;
+	return ZEROING_AT_ONCE - zeroing;
 }
 
 /* The caller saw that there is room. */
@@ -44,6 +61,9 @@ static void push(struct spanker_card *card, struct spk_cmd *cmd,
 	cmd->wait_signal = SPK_NO_SIGNAL;
 	cmd->post_signal = SPK_NO_SIGNAL;
 	own->jobs[spk_slot_of(cmd->id)] = *job;
+	own->jobs[spk_slot_of(cmd->id)].own_id = cmd->id;
+	own->jobs[spk_slot_of(cmd->id)].flying = true;
+	own->aborts += job->kind == SPANKER_JOB_ABORT;
 	*slot = *cmd;
 	own->moved = jiffies;
 	spanker_write(card, SPK_REG_SQ_TAIL(0), spk_sq_publish(&own->sq));
@@ -89,6 +109,8 @@ static bool reap(struct spanker_card *card, struct spanker_job *job,
 		if (spk_ids_finish(&own->ids, done.id, &slot))
 			continue;
 		*job = own->jobs[slot];
+		own->jobs[slot].flying = false;
+		own->aborts -= job->kind == SPANKER_JOB_ABORT;
 		*status = done.status;
 		own->moved = jiffies;
 		return true;
@@ -106,6 +128,26 @@ static struct spanker_file *file_of(struct spanker_card *card, u32 queue)
 	return file;
 }
 
+/* card->lock is held. */
+static void zeroed(struct spanker_card *card, const struct spk_block *block,
+		   u8 status)
+{
+	struct spanker_own *own = &card->own;
+
+	spk_heap_clean_end(&card->heap, block, status == SPANKER_CARD_OK);
+	if (status == SPANKER_CARD_OK)
+		own->failures = 0;
+	else if (status != SPANKER_CARD_CANCELLED)
+		own->failures++;
+	if (own->failures && own->failures % SPANKER_OWN_FAILURES_RESET == 0 &&
+	    status != SPANKER_CARD_CANCELLED) {
+		dev_err(&card->dev,
+			"it failed %u times in a row to zero memory (status %u)\n",
+			own->failures, status);
+		spanker_recover(card);
+	}
+}
+
 static bool next_job(struct spanker_card *card, struct spanker_file **file,
 		     u16 *id)
 {
@@ -120,8 +162,7 @@ static bool next_job(struct spanker_card *card, struct spanker_file **file,
 		/* A slot is free now, which also may be what alloc needs. */
 		card->cleaned++;
 		if (job.kind == SPANKER_JOB_ZERO)
-			spk_heap_clean_end(&card->heap, &job.block,
-					   status == SPANKER_CARD_OK);
+			zeroed(card, &job.block, status);
 		else
 			*file = file_of(card, job.queue);
 		*id = job.id;
@@ -133,11 +174,16 @@ static bool next_job(struct spanker_card *card, struct spanker_file **file,
 static void issue_aborts(struct spanker_card *card)
 {
 	struct spanker_file *file;
-	u32 queue;
+	u32 others = card->caps.queues - 1;
+	u32 turn, first;
 
-	for (queue = 1; queue < card->caps.queues; queue++) {
+	/* Another queue first each time, or the last would starve. */
+	mutex_lock(&card->lock);
+	first = card->own.next_queue++;
+	mutex_unlock(&card->lock);
+	for (turn = 0; turn < others; turn++) {
 		mutex_lock(&card->lock);
-		file = file_of(card, queue);
+		file = file_of(card, (first + turn) % others + 1);
 		mutex_unlock(&card->lock);
 		if (!file)
 			continue;
@@ -152,9 +198,12 @@ void spanker_own_service(struct spanker_card *card)
 {
 	struct spanker_file *file;
 	bool any = false;
+	u32 left;
 	u16 id;
 
-	while (next_job(card, &file, &id)) {
+	/* At most what fits into the ring, whatever the card says. */
+	for (left = SPANKER_OWN_DEPTH; left && next_job(card, &file, &id);
+	     left--) {
 		any = true;
 		if (!file)
 			continue;
@@ -170,12 +219,31 @@ void spanker_own_service(struct spanker_card *card)
 	wake_up_all(&card->cleaning);
 }
 
+/*
+ * Nothing moved for long. A FILL may wait its turn behind the work of others
+ * for any time: it is aborted, and sent again later. An ABORT that is not
+ * answered is a hang. card->lock is held, the gate entered.
+ */
+static bool is_hung(struct spanker_card *card)
+{
+	struct spanker_own *own = &card->own;
+	u32 slot;
+
+	if (own->aborts)
+		return true;
+	for (slot = 0; slot < SPANKER_OWN_DEPTH; slot++)
+		if (own->jobs[slot].flying &&
+		    own->jobs[slot].kind == SPANKER_JOB_ZERO)
+			spanker_own_abort(card, 0, own->jobs[slot].own_id);
+	return false;
+}
+
 void spanker_own_watch(struct work_struct *work)
 {
 	struct spanker_card *card = container_of(to_delayed_work(work),
 						 struct spanker_card, watch);
 	unsigned long hang = msecs_to_jiffies(HANG_MS);
-	bool busy, hung;
+	bool busy, hung = false;
 	int index;
 
 	if (spanker_enter_card(card, &index)) {
@@ -190,8 +258,9 @@ void spanker_own_watch(struct work_struct *work)
 	}
 	spanker_own_service(card);
 	mutex_lock(&card->lock);
-	busy = spanker_own_room(card) < SPANKER_OWN_DEPTH;
-	hung = busy && time_after(jiffies, card->own.moved + hang);
+	busy = spanker_own_busy(card);
+	if (busy && time_after(jiffies, card->own.moved + hang))
+		hung = is_hung(card);
 	mutex_unlock(&card->lock);
 	if (busy)
 		queue_delayed_work(spanker_workqueue, &card->watch,

@@ -62,24 +62,7 @@ static void unmap_bar(struct spanker_card *card)
 
 static int identify(struct spanker_card *card)
 {
-	u32 words[SPK_CAPS_WORDS];
-	u32 word;
-	int err;
-
-	for (word = 0; word < SPK_CAPS_WORDS; word++)
-		words[word] = spanker_read(card, 4 * word);
-	err = spk_caps_decode(words, &card->caps, &card->why);
-	if (!err)
-		return 0;
-	if (err == -EINVAL)
-		dev_err(&card->pdev->dev, "the driver cannot use its %s\n",
-			card->why);
-	dev_err(&card->pdev->dev,
-		"magic %#x (a Sail card has %#x), interface %u.%u (the driver speaks %u)\n",
-		words[SPK_REG_MAGIC / 4], SPK_MAGIC,
-		words[SPK_REG_ABI / 4] >> 16, words[SPK_REG_ABI / 4] & 0xffff,
-		SPK_ABI_MAJOR);
-	return -ENODEV;
+	return spanker_card_identify(card, &card->caps);
 }
 
 static int set_dma_mask(struct spanker_card *card)
@@ -298,6 +281,8 @@ static int suspend(struct device *dev)
 
 static int resume(struct device *dev)
 {
+	/* The bus driver restored it, and may have used up what it saved. */
+	pci_save_state(to_pci_dev(dev));
 	spanker_reset_done(dev_get_drvdata(dev));
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "spanker.h"
 
 #define REAP_BUDGET	256		/* completions between two breaths */
+#define ABORTS_IN_TURN	8		/* of one queue before the next one's */
 #define LOOK_NS		(250 * NSEC_PER_MSEC)
 #define RECORDS_MAX	(16 * SPK_MAX_QUEUE_DEPTH)
 
@@ -71,8 +72,19 @@ static void batch_ended(void *context, u64 user)
 	eventfd_ctx_put(eventfd);
 }
 
+/* In the gate: an ABORT was answered, and its command not. */
+static s32 sq_head(void *context)
+{
+	struct spanker_file *file = context;
+	u32 number = file->queue->rings.number;
+	u32 head = spanker_read(file->card, SPK_REG_Q(number, SPK_Q_SQ_HEAD));
+
+	return head == SPANKER_ALL_ONES ? -ENODEV : (s32)(u16)head;
+}
+
 static const struct spk_queue_ops queue_ops = {
 	.put = put_object,
+	.sq_head = sq_head,
 	.batch_ended = batch_ended,
 };
 
@@ -271,7 +283,7 @@ void spanker_queue_reap(struct spanker_file *file)
 	    !spk_cq_pending(&file->queue->core.cq) ||
 	    spanker_enter(file->card, file->generation, &index))
 		return;
-	reap(file, ~0u);
+	reap(file, file->queue->rings.depth);
 	spanker_exit(file->card, index);
 }
 
@@ -279,9 +291,10 @@ void spanker_queue_service(struct spanker_file *file)
 {
 	u32 count;
 
-	if (spanker_gate_check(file->card, file->generation))
-		return;
+	/* A card that never stops to complete does not keep the gate open. */
 	do {
+		if (spanker_gate_check(file->card, file->generation))
+			return;
 		mutex_lock(&file->lock);
 		count = reap(file, REAP_BUDGET);
 		mutex_unlock(&file->lock);
@@ -321,6 +334,7 @@ void spanker_queue_issue_aborts(struct spanker_file *file)
 	struct spanker_card *card = file->card;
 	struct spk_batches *batches = &file->queue->core.batches;
 	u64 now_ns = ktime_get_ns();
+	u32 share = ABORTS_IN_TURN;
 	u16 id;
 
 	lockdep_assert_held(&file->lock);
@@ -328,7 +342,7 @@ void spanker_queue_issue_aborts(struct spanker_file *file)
 	    spanker_gate_check(card, file->generation))
 		return;
 	mutex_lock(&card->lock);
-	while (spanker_own_room(card) &&
+	while (share-- && spanker_own_room(card, SPANKER_JOB_ABORT) &&
 	       spk_batch_next_abort(batches, now_ns, &id))
 		spanker_own_abort(card, file->queue->rings.number, id);
 	mutex_unlock(&card->lock);
@@ -343,7 +357,7 @@ void spanker_queue_abort_done(struct spanker_file *file, u16 id)
 	mutex_lock(&file->lock);
 	if (!spanker_gate_check(file->card, file->generation)) {
 		/* Its completion is on the ring already, most likely. */
-		reap(file, ~0u);
+		reap(file, file->queue->rings.depth);
 		spk_batch_abort_done(batches, id, ktime_get_ns());
 		next_ns = spk_deadline_next_ns(&batches->deadlines);
 		spanker_queue_tick_at(file, next_ns);
@@ -375,7 +389,7 @@ static void act_on_deadlines(struct spanker_file *file)
 
 	mutex_lock(&file->lock);
 	queue->tick_ns = SPK_NEVER_NS;
-	reap(file, ~0u);
+	reap(file, file->queue->rings.depth);
 	actions = spk_batch_step(&queue->core.batches, now_ns, &next_ns);
 	if (actions & SPK_STEP_HUNG)
 		spanker_recover(file->card);

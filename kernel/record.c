@@ -70,13 +70,22 @@ static int take(struct spanker_file *file, void __user *to, u32 max)
 	return taken || !unread ? taken : -EFAULT;
 }
 
-/* Why nothing will come any more; 0: something may. */
+/*
+ * Why nothing will come any more; 0: something may. Records of before this
+ * was asked are there.
+ */
 static int why_over(struct spanker_file *file)
 {
 	int err = spanker_gate_check(file->card, file->generation);
 
-	/* Work in flight is ended first; who waits for it gets its record. */
-	return err == -EAGAIN ? 0 : err;
+	if (!err || err == -EAGAIN)
+		return 0;
+	/* A reset that is under way ends it, and then there are records. */
+	mutex_lock(&file->lock);
+	if (file->queue && file->queue->core.batches.flying)
+		err = 0;
+	mutex_unlock(&file->lock);
+	return err;
 }
 
 /* ---- sleeping ---- */
@@ -128,12 +137,14 @@ ssize_t spanker_records_read(struct spanker_file *file, char __user *to,
 	if (!spanker_file_queue(file) || !max)
 		return -EINVAL;
 	for (;;) {
+		int over = why_over(file);
+
 		if (mutex_lock_interruptible(&file->read_lock))
 			return -ERESTARTSYS;
 		count = take(file, to, max);
 		mutex_unlock(&file->read_lock);
 		if (!count)
-			count = why_over(file);
+			count = over;
 		if (!count && !wait)
 			count = -EAGAIN;
 		if (!count)
@@ -161,7 +172,7 @@ static bool was_submitted(struct spanker_file *file, u64 seq)
 int spanker_records_wait(struct spanker_file *file,
 			 struct spanker_work_wait *arg)
 {
-	int count, err = 0;
+	int count, over, err = 0;
 
 	if (!spanker_file_queue(file) || !arg->max)
 		return -EINVAL;
@@ -173,13 +184,14 @@ int spanker_records_wait(struct spanker_file *file,
 		err = -EAGAIN;
 	if (err)
 		return err;
+	over = why_over(file);
 	if (mutex_lock_interruptible(&file->read_lock))
 		return -ERESTARTSYS;
 	count = take(file, u64_to_user_ptr(arg->records),
 		     min_t(u32, arg->max, TAKE_MAX));
 	mutex_unlock(&file->read_lock);
 	if (!count && !arg->seq)
-		count = why_over(file);
+		count = over;
 	if (count < 0)
 		return count;
 	arg->out_count = count;

@@ -4,12 +4,18 @@
  *
  * All of them go the same way: shut the gate and wait until nobody is
  * inside, make the hardware quiet, and only then end the work of all files,
- * which gives back the memory that the card could reach until then.
+ * which gives back the memory that the card could reach until then. Quiet
+ * means that it is no bus master: a card that has to be reset may not even
+ * hear that it is. spanker_card_start() makes it one again.
  */
+#include <linux/jiffies.h>
 #include <linux/poll.h>
 
 #include "mmio.h"
 #include "spanker.h"
+
+/* Longer than the bus driver waits for a card behind a bridge. */
+#define FORGOTTEN_AFTER	(90 * HZ)
 
 /* Shuts the gate. Afterwards registers are ours alone. */
 static void shut_gate(struct spanker_card *card, enum spanker_card_state state)
@@ -27,6 +33,8 @@ static struct spanker_file *next_file(struct spanker_card *card)
 	list_for_each_entry(file, &card->files, in_card)
 		if (file->walk != card->walk) {
 			file->walk = card->walk;
+			/* Or each step would pass by all that were seen. */
+			list_move_tail(&file->in_card, &card->files);
 			kref_get(&file->refs);
 			mutex_unlock(&card->lock);
 			return file;
@@ -64,9 +72,14 @@ static void soft_reset(struct spanker_card *card)
 /* The bus driver's way takes the device lock, which an unbind may hold. */
 static void function_reset(struct spanker_card *card)
 {
-	pci_save_state(card->pdev);
+	int err;
+
 	pci_clear_master(card->pdev);
-	pcie_flr(card->pdev);
+	pci_save_state(card->pdev);
+	err = pcie_flr(card->pdev);
+	if (err)
+		dev_err(&card->dev, "function level reset: %pe\n",
+			ERR_PTR(err));
 	pci_restore_state(card->pdev);
 	pci_save_state(card->pdev);
 }
@@ -92,8 +105,20 @@ static int do_reset(struct spanker_card *card, u32 mode)
 		function_reset(card);
 	else
 		soft_reset(card);
+	pci_clear_master(card->pdev);
 	end_files(card, -ESTALE, false);
 	return restart(card);
+}
+
+/* Resets do not help: nobody may use it until an administrator resets it. */
+static void give_up(struct spanker_card *card)
+{
+	dev_err(&card->dev, "it cannot zero its memory, also after a reset\n");
+	shut_gate(card, SPANKER_CARD_RESETTING);
+	soft_reset(card);
+	pci_clear_master(card->pdev);
+	end_files(card, -EIO, false);
+	spanker_set_state(card, SPANKER_CARD_DEAD);
 }
 
 static void vanish(struct spanker_card *card)
@@ -102,6 +127,7 @@ static void vanish(struct spanker_card *card)
 		return;
 	dev_err(&card->dev, "gone\n");
 	shut_gate(card, SPANKER_CARD_GONE);
+	pci_clear_master(card->pdev);
 	end_files(card, -ENODEV, false);
 	queue_delayed_work(spanker_workqueue, &card->watch, HZ);
 }
@@ -126,19 +152,40 @@ static bool is_gone(struct spanker_card *card)
 	       !pci_device_is_present(card->pdev);
 }
 
+/*
+ * The bus took it, and nobody will say that it is over: its recovery failed
+ * elsewhere, which drivers are not told.
+ */
+static bool is_forgotten(const struct spanker_card *card)
+{
+	return card->taken_by_error &&
+	       time_after(jiffies, card->taken_at + FORGOTTEN_AFTER);
+}
+
+static int reset_locked(struct spanker_card *card, u32 mode)
+{
+	if (card->unbound)
+		return -ENODEV;
+	if (card->taken && !is_forgotten(card))
+		return -EBUSY;
+	/* Its probe is not through. */
+	if (card->state == SPANKER_CARD_PROBING)
+		return -EAGAIN;
+	card->taken = false;
+	if (is_gone(card))
+		vanish(card);
+	if (card->state == SPANKER_CARD_GONE)
+		return -ENODEV;
+	card->own.failures = 0;
+	return do_reset(card, mode);
+}
+
 int spanker_reset(struct spanker_card *card, u32 mode)
 {
-	int err = -ENODEV;
+	int err;
 
 	mutex_lock(&card->reset_lock);
-	if (card->taken) {
-		err = -EBUSY;
-	} else if (!card->unbound) {
-		if (is_gone(card))
-			vanish(card);
-		if (card->state != SPANKER_CARD_GONE)
-			err = do_reset(card, mode);
-	}
+	err = reset_locked(card, mode);
 	mutex_unlock(&card->reset_lock);
 	return err;
 }
@@ -150,6 +197,23 @@ void spanker_recover(struct spanker_card *card)
 	spanker_card_get(card);
 	if (!queue_work(spanker_workqueue, &card->recover))
 		spanker_card_put(card);
+}
+
+/* It hangs. */
+static void heal(struct spanker_card *card)
+{
+	if (card->own.failures >= SPANKER_OWN_FAILURES_DEAD) {
+		give_up(card);
+		return;
+	}
+	dev_err(&card->dev, "it hangs: resetting it\n");
+	if (!do_reset(card, SPANKER_RESET_SOFT))
+		return;
+	/* What does not answer any more needs no minute of a bus reset. */
+	if (is_gone(card))
+		vanish(card);
+	else
+		do_reset(card, SPANKER_RESET_FLR);
 }
 
 void spanker_recover_work(struct work_struct *work)
@@ -167,9 +231,7 @@ void spanker_recover_work(struct work_struct *work)
 			come_back(card);
 	} else if (card->state == SPANKER_CARD_READY &&
 		   card->recover_generation == card->generation) {
-		dev_err(&card->dev, "it hangs: resetting it\n");
-		if (do_reset(card, SPANKER_RESET_SOFT))
-			do_reset(card, SPANKER_RESET_FLR);
+		heal(card);
 	}
 out:
 	mutex_unlock(&card->reset_lock);
@@ -183,11 +245,14 @@ void spanker_reset_prepare(struct spanker_card *card, bool answers)
 	mutex_lock(&card->reset_lock);
 	if (!card->unbound && card->state != SPANKER_CARD_GONE) {
 		card->taken = true;
+		card->taken_by_error = !answers;
+		card->taken_at = jiffies;
 		if (card->state != SPANKER_CARD_RESETTING)
 			shut_gate(card, SPANKER_CARD_RESETTING);
 		/* Through a frozen channel nothing gets either way. */
 		if (answers)
 			soft_reset(card);
+		pci_clear_master(card->pdev);
 		end_files(card, -ESTALE, false);
 	}
 	mutex_unlock(&card->reset_lock);

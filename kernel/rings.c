@@ -91,8 +91,9 @@ static int look(struct spanker_card *card, struct spanker_rings *rings,
 	if (err)
 		return err;
 	state = spanker_read(card, SPK_REG_Q(rings->number, SPK_Q_STATE));
+	/* The gate's own -EIO means that the card is dead already. */
 	if (state == SPANKER_ALL_ONES)
-		err = -EIO;
+		err = -ENXIO;
 	else if (state != SPK_QSTATE_RUNNING && state != SPK_QSTATE_STOPPING)
 		err = 1;
 	spanker_exit(card, index);
@@ -136,7 +137,7 @@ void spanker_rings_stop(struct spanker_card *card, struct spanker_rings *rings,
 		spanker_exit(card, index);
 		return;
 	}
-	if (err == -ETIMEDOUT || err == -EIO) {
+	if (err == -ETIMEDOUT || err == -ENXIO) {
 		dev_err(&card->dev,
 			"queue %u does not stop: resetting the card\n",
 			rings->number);

@@ -121,11 +121,16 @@ void spanker_rings_stop(struct spanker_card *card, struct spanker_rings *rings,
 /* ---- own.c: queue 0, the driver's own ---- */
 
 #define SPANKER_OWN_DEPTH	64
+/* Of these in a row, FILLs that fail: reset the card; it is no use. */
+#define SPANKER_OWN_FAILURES_RESET	3
+#define SPANKER_OWN_FAILURES_DEAD	6
 
 enum spanker_job_kind { SPANKER_JOB_ZERO, SPANKER_JOB_ABORT };
 
 struct spanker_job {
 	enum spanker_job_kind kind;
+	bool flying;
+	u16 own_id;			/* of its command */
 	struct spk_block block;		/* ZERO */
 	u32 queue;			/* ABORT */
 	u16 id;
@@ -140,11 +145,18 @@ struct spanker_own {
 	struct spk_id_slot slots[SPANKER_OWN_DEPTH];
 	struct spanker_job jobs[SPANKER_OWN_DEPTH];
 	unsigned long moved;	/* jiffies of the last push or completion */
+	u32 aborts;		/* in flight */
+	u32 failures;		/* of FILLs in a row; resets do not end them */
+	u32 next_queue;		/* whose aborts come next */
 };
 
 /* In the gate, with card->lock held. */
 void spanker_own_start(struct spanker_card *card);
-u32 spanker_own_room(const struct spanker_card *card);
+/* Commands that are in flight. */
+u32 spanker_own_busy(const struct spanker_card *card);
+/* How many more of a kind may be: neither can take the other's place. */
+u32 spanker_own_room(const struct spanker_card *card,
+		     enum spanker_job_kind kind);
 void spanker_own_zero(struct spanker_card *card, const struct spk_block *block);
 void spanker_own_abort(struct spanker_card *card, u32 queue, u16 id);
 /* In the gate: takes completions, acts on them. */
@@ -181,11 +193,13 @@ struct spanker_card {
 	/* The gate. Written with reset_lock held, read anywhere. */
 	struct srcu_struct gate;
 	enum spanker_card_state state;
-	u32 generation;
+	u32 generation;			/* counts how often it was shut */
 
 	struct mutex reset_lock;	/* see above, and all that follows */
 	bool unbound;
-	bool taken;			/* somebody else resets it */
+	bool taken;			/* somebody else resets it, */
+	bool taken_by_error;		/* the bus, after an error, */
+	unsigned long taken_at;		/* since then (jiffies) */
 	u32 walk;			/* counts walks over the files */
 	struct work_struct recover;
 	u32 recover_generation;		/* that had to be recovered */
@@ -219,6 +233,8 @@ void spanker_set_state(struct spanker_card *card,
 		       enum spanker_card_state state);
 
 struct spanker_card *spanker_card_create(struct pci_dev *pdev);
+/* Reads what the card says it is; logs and sets `why` when it is none. */
+int spanker_card_identify(struct spanker_card *card, struct spk_caps *caps);
 /* From fresh out of reset to READY; reset_lock is held. */
 int spanker_card_start(struct spanker_card *card);
 int spanker_card_wait_ready(struct spanker_card *card);
@@ -280,12 +296,15 @@ void spanker_reset_done(struct spanker_card *card);
 
 /* ---- file.c, queue.c, record.c, submit.c: an open card ---- */
 
-#define SPANKER_HANDLES_MAX	65535
+/* Of a file. Tensors of all files share the pieces of a card's memory. */
+#define SPANKER_TENSORS_MAX	8192
+#define SPANKER_BUFFERS_MAX	65535
 
 struct spanker_handles {
 	struct xarray table;
 	u32 next;
 	u32 count;
+	u32 max;
 };
 
 /* A hardware queue of a file; its memory is taken once. */

@@ -15,6 +15,11 @@ namespace {
 
 const spk_queue_ops queue_ops = {
     .put = [](void*, void* what) { static_cast<object*>(what)->put(); },
+    .sq_head =
+        [](void* file) {
+            const std::uint32_t head = static_cast<embedded_file*>(file)->queue().rings().sq_head();
+            return head == ~0u ? -1 : static_cast<s32>(head & 0xffff);
+        },
     .batch_ended = [](void*, u64) {},
 };
 

@@ -56,6 +56,11 @@ std::uint32_t ring_pair::state() const
     return place_.fabric->bar_read(place_.card, SPK_REG_Q(place_.queue, SPK_Q_STATE));
 }
 
+std::uint32_t ring_pair::sq_head() const
+{
+    return place_.fabric->bar_read(place_.card, SPK_REG_Q(place_.queue, SPK_Q_SQ_HEAD));
+}
+
 void ring_pair::ring_sq(std::uint32_t tail)
 {
     place_.fabric->bar_write(place_.card, SPK_REG_SQ_TAIL(place_.queue), tail);

@@ -31,6 +31,7 @@ public:
     void stop();
     void disable();
     std::uint32_t state() const;  // SPK_QSTATE_*, all ones when the card is gone
+    std::uint32_t sq_head() const;
     void ring_sq(std::uint32_t tail);
     void ring_cq(std::uint32_t head);
 

@@ -93,7 +93,7 @@ void spk_batch_drop(struct spk_batches *all, u32 batch, u32 item_records)
 	for (slot = 0; slot < all->depth; slot++) {
 		struct spk_flight *flight = &all->memory.flights[slot];
 
-		/* A LOST one may still name the batch's index of old. */
+		/* One that is LOST may still name the batch's index of old. */
 		if (flight->state != SPK_FLIGHT_FLYING ||
 		    flight->batch != batch)
 			continue;
@@ -261,7 +261,6 @@ void spk_batch_end_item(struct spk_batches *all, u32 slot,
 		write_item_record(all, flight, completion, origin);
 	spk_deadline_drop(&all->deadlines, slot);
 	all->flying--;
-	all->ops->item_ended(all->context, slot);
 	if (!--all->memory.batches[flight->batch].remaining)
 		finish_batch(all, flight->batch);
 }
@@ -299,16 +298,29 @@ static s32 completion_result(const struct spk_batches *all,
 	}
 }
 
+/* The slot is free for another command. */
+static void end_flight(struct spk_batches *all, u32 slot,
+		       const struct spk_completion *completion, s32 result)
+{
+	u8 state = all->memory.flights[slot].state;
+
+	spk_flight_set(all, slot, SPK_FLIGHT_IDLE);
+	if (state == SPK_FLIGHT_IDLE || state == SPK_FLIGHT_LOST)
+		return;
+	all->ops->item_ended(all->context, slot);
+	if (state == SPK_FLIGHT_STRANDED)
+		spk_deadline_drop(&all->deadlines, slot);
+	else
+		spk_batch_end_item(all, slot, completion, result);
+}
+
 void spk_batch_complete(struct spk_batches *all, u32 slot,
 			const struct spk_completion *completion)
 {
-	struct spk_flight *flight = &all->memory.flights[slot];
-	u8 state = flight->state;
+	const struct spk_flight *flight = &all->memory.flights[slot];
 
-	spk_flight_set(all, slot, SPK_FLIGHT_IDLE);
-	if (state != SPK_FLIGHT_IDLE && state != SPK_FLIGHT_LOST)
-		spk_batch_end_item(all, slot, completion,
-				   completion_result(all, flight, completion));
+	end_flight(all, slot, completion,
+		   completion_result(all, flight, completion));
 }
 
 void spk_batch_fail_all(struct spk_batches *all, s32 result, u32 card_status)
@@ -321,10 +333,7 @@ void spk_batch_fail_all(struct spk_batches *all, s32 result, u32 card_status)
 			.id = flight->id,
 			.status = (u8)card_status,
 		};
-		u8 state = flight->state;
 
-		spk_flight_set(all, slot, SPK_FLIGHT_IDLE);
-		if (state != SPK_FLIGHT_IDLE && state != SPK_FLIGHT_LOST)
-			spk_batch_end_item(all, slot, &completion, result);
+		end_flight(all, slot, &completion, result);
 	}
 }

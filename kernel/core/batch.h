@@ -6,13 +6,17 @@
  * A flight stands at the index of its command's id slot. Its life:
  *
  *   IDLE --add--> FLYING --deadline, cancel--> ABORT_WANTED --next_abort-->
- *   ABORTING --abort_done--> ABORTED --grace is over--> LOST
+ *   ABORTING --abort_done--> ABORTED --grace is over--> LOST or STRANDED
  *
- * and from each of them complete() leads back to IDLE. A LOST flight's item
- * has ended: the card answered the ABORT, yet no completion came. Its slot
- * waits for one that may still come, and nothing reuses it. A flight that
- * is ABORTING too long means that the card no longer answers: step() says
- * so, once.
+ * and from each of them complete() leads back to IDLE. The item of a LOST or
+ * STRANDED flight has ended: the card answered the ABORT, yet no completion
+ * came. Its slot waits for one that may still come, and nothing reuses it.
+ *
+ * LOST is the flight of a command that the card had decoded: it is over, and
+ * gave back its objects. A STRANDED one still stands in the ring, where an
+ * ABORT does not find it, and may run yet: its objects stay held until its
+ * completion, or the end of the queue. A flight that is ABORTING or STRANDED
+ * too long means that the card hangs: step() says so, once.
  *
  * The records that unfinished batches will write are reserved when they are
  * opened: in flight plus unread never exceeds the limit, so a record always
@@ -42,6 +46,7 @@ enum spk_flight_state {
 	SPK_FLIGHT_ABORTING,
 	SPK_FLIGHT_ABORTED,
 	SPK_FLIGHT_LOST,
+	SPK_FLIGHT_STRANDED,
 };
 
 struct spk_flight {
@@ -82,6 +87,8 @@ struct spk_batch_memory {
 struct spk_batch_ops {
 	/* The card touches nothing for this slot's command any more. */
 	void (*item_ended)(void *context, u32 slot);
+	/* Whether the card has decoded this slot's command by now. */
+	bool (*is_decoded)(void *context, u32 slot);
 	void (*batch_ended)(void *context, u64 user);
 };
 
@@ -155,7 +162,8 @@ static inline u32 spk_batch_unread(const struct spk_batches *all)
 
 /* What step() asks for. */
 #define SPK_STEP_ABORT	(1u << 0)	/* see spk_batch_next_abort */
-#define SPK_STEP_HUNG	(1u << 1)	/* an ABORT was not answered */
+#define SPK_STEP_HUNG	(1u << 1)	/* an ABORT was not answered, or the */
+					/* queue decodes nothing */
 
 /* Acts on deadlines up to now; *next_ns: step again then (SPK_NEVER_NS). */
 u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns);
@@ -173,7 +181,7 @@ void spk_batch_abort_done(struct spk_batches *all, u16 id, u64 now_ns);
 /* Internal to the two files: the one setter of a flight's state, */
 void spk_flight_set(struct spk_batches *all, u32 slot,
 		    enum spk_flight_state state);
-/* and the one way in which an item ends. */
+/* and the one way in which an item ends, with or without its objects. */
 void spk_batch_end_item(struct spk_batches *all, u32 slot,
 			const struct spk_completion *completion, s32 result);
 

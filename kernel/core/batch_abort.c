@@ -9,7 +9,8 @@
 static bool is_flying(const struct spk_flight *flight)
 {
 	return flight->state != SPK_FLIGHT_IDLE &&
-	       flight->state != SPK_FLIGHT_LOST;
+	       flight->state != SPK_FLIGHT_LOST &&
+	       flight->state != SPK_FLIGHT_STRANDED;
 }
 
 static void want_abort(struct spk_batches *all, u32 slot, bool timed_out)
@@ -24,18 +25,26 @@ static void want_abort(struct spk_batches *all, u32 slot, bool timed_out)
 }
 
 /* The card answered the ABORT, but no completion came in time. */
-static void give_up(struct spk_batches *all, u32 slot)
+static void give_up(struct spk_batches *all, u32 slot, u64 now_ns)
 {
 	struct spk_flight *flight = &all->memory.flights[slot];
 	struct spk_completion completion = {
 		.id = flight->id,
 		.status = SPANKER_CARD_CANCELLED,
 	};
+	s32 result = flight->timed_out ? -ETIMEDOUT : -ECANCELED;
 
-	spk_flight_set(all, slot, SPK_FLIGHT_LOST);
-	all->lost++;
-	spk_batch_end_item(all, slot, &completion,
-			   flight->timed_out ? -ETIMEDOUT : -ECANCELED);
+	if (all->ops->is_decoded(all->context, slot)) {
+		spk_flight_set(all, slot, SPK_FLIGHT_LOST);
+		all->lost++;
+		all->ops->item_ended(all->context, slot);
+		spk_batch_end_item(all, slot, &completion, result);
+	} else {
+		spk_flight_set(all, slot, SPK_FLIGHT_STRANDED);
+		spk_batch_end_item(all, slot, &completion, result);
+		spk_deadline_set(&all->deadlines, slot,
+				 now_ns + SPK_ABORT_TIMEOUT_NS);
+	}
 }
 
 u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
@@ -52,10 +61,11 @@ u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
 			want_abort(all, slot, true);
 			break;
 		case SPK_FLIGHT_ABORTING:
+		case SPK_FLIGHT_STRANDED:
 			actions |= SPK_STEP_HUNG;
 			break;
 		case SPK_FLIGHT_ABORTED:
-			give_up(all, slot);
+			give_up(all, slot, now_ns);
 			break;
 		}
 	}

@@ -63,6 +63,7 @@ struct spk_item_env {
 struct spk_item_uses {
 	void *object[SPK_ITEM_OBJECTS];
 	u32 count;
+	u32 position;		/* of its command, as an SQ counter */
 };
 
 /* Why an item was refused: for people, and to find the field. */

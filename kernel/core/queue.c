@@ -13,6 +13,15 @@ static void item_ended(void *context, u32 slot)
 		queue->ops->put(queue->context, uses->object[--uses->count]);
 }
 
+static bool is_decoded(void *context, u32 slot)
+{
+	struct spk_queue *queue = context;
+	s32 head = queue->ops->sq_head(queue->context);
+
+	return head >= 0 && spk_sq_is_past(&queue->sq, (u16)head,
+					   queue->uses[slot].position);
+}
+
 static void batch_ended(void *context, u64 user)
 {
 	struct spk_queue *queue = context;
@@ -22,6 +31,7 @@ static void batch_ended(void *context, u64 user)
 
 static const struct spk_batch_ops batch_ops = {
 	.item_ended = item_ended,
+	.is_decoded = is_decoded,
 	.batch_ended = batch_ended,
 };
 
@@ -73,6 +83,7 @@ static int add_item(struct spk_queue *queue, const struct spk_item_env *env,
 				 &queue->uses[spk_slot_of(id)],
 				 &sub->out_fault);
 	cmd->id = id;
+	queue->uses[spk_slot_of(id)].position = queue->sq.tail - 1;
 	return err;
 }
 

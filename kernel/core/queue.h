@@ -36,6 +36,8 @@ struct spk_queue_memory {
 struct spk_queue_ops {
 	/* An item ended that held this object. */
 	void (*put)(void *context, void *object);
+	/* The SQ head register, its low 16 bits; negative: nobody answers. */
+	s32 (*sq_head)(void *context);
 	/* A batch ended; user as given to submit. */
 	void (*batch_ended)(void *context, u64 user);
 };

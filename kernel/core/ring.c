@@ -59,6 +59,15 @@ int spk_sq_note_head(struct spk_sq *sq, u16 head)
 	return 0;
 }
 
+bool spk_sq_is_past(const struct spk_sq *sq, u16 head, u32 position)
+{
+	u32 moved = (u16)(head - (u16)sq->head);
+
+	if (moved > sq->published - sq->head)
+		moved = 0;
+	return (s32)(sq->head + moved - position) > 0;
+}
+
 void spk_cq_init(struct spk_cq *cq, const struct spk_completion *entries,
 		 u32 depth)
 {

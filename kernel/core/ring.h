@@ -49,6 +49,13 @@ u32 spk_sq_publish(struct spk_sq *sq);
 int spk_sq_note_head(struct spk_sq *sq, u16 head);
 
 /* entries holds depth completions, all zero. */
+/*
+ * Whether the card, whose SQ head register reads `head`, decoded the command
+ * at `position`. Completions that are on their way may still tell of earlier
+ * heads, so this notes nothing.
+ */
+bool spk_sq_is_past(const struct spk_sq *sq, u16 head, u32 position);
+
 void spk_cq_init(struct spk_cq *cq, const struct spk_completion *entries,
 		 u32 depth);
 bool spk_cq_pending(const struct spk_cq *cq);

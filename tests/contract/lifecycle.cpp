@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cards that are reset, go and come back; files that share a card or close with work in flight.
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <variant>
 
 #include "rig.hpp"
@@ -189,6 +192,49 @@ TEST_F(lifecycle, a_lost_completion_ends_by_its_deadline_and_the_queue_goes_on)
     EXPECT_EQ(run(*file, {what}).result, -ETIMEDOUT);
     for (int n = 0; n < 30; n++)
         ASSERT_EQ(run(*file, {nop()}).result, 0) << n;
+}
+
+// An ABORT does not find what the card has not decoded. The work ends by its deadline all the
+// same, but nobody gets the memory back that it may still write to.
+TEST_F(lifecycle, work_that_ended_before_the_card_saw_it_keeps_its_memory)
+{
+    if (!can_inject(card))
+        GTEST_SKIP() << "faults cannot be injected here";
+    auto file = open(card, 8);
+    bytes memory(4096, 0x11);
+    const auto tensor = alloc(*file, 4096);
+    ASSERT_EQ(run(*file, {fill(tensor, 0, 4096, 0x22222222)}).result, 0);
+    const auto buffer = share(*file, memory, write_access);
+    ASSERT_EQ(errno_of(cards->inject(card, "queue_hang queue=1")), 0);
+    auto late = dma_out(buffer, tensor, 4096);
+    late.deadline_ns = now_ns() + 10'000'000;
+    EXPECT_EQ(run(*file, {late}).result, -ETIMEDOUT);
+    const int given_back = errno_of(file->buffer_unregister(buffer));
+    if (given_back == 0)
+        std::fill(memory.begin(), memory.end(), std::uint8_t{0x33});
+    ASSERT_EQ(errno_of(cards->inject(card, "clear queue_hang")), 0);
+    settle();
+    EXPECT_EQ(given_back, -EBUSY);
+    EXPECT_NE(memory[0], 0x33);
+    // It ran, or the card was reset because its queue stood still: then it is given back.
+    for (int n = 0; n < 500 && errno_of(file->buffer_unregister(buffer)) == -EBUSY; n++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(errno_of(file->buffer_unregister(buffer)), -ENOENT);
+}
+
+// Closing a file is no way to reset a card that was given up.
+TEST_F(lifecycle, a_dead_card_stays_dead_when_its_files_close)
+{
+    if (!can_inject(card))
+        GTEST_SKIP() << "faults cannot be injected here";
+    auto file = open(card);
+    ASSERT_EQ(errno_of(cards->inject(card, "reset_stuck")), 0);
+    EXPECT_EQ(errno_of(cards->card_reset(card, SPANKER_RESET_SOFT)), -EIO);
+    ASSERT_EQ(errno_of(cards->inject(card, "clear reset_stuck")), 0);
+    file.reset();
+    EXPECT_EQ(cards->info(card)->out_state, std::uint32_t{SPANKER_CARD_DEAD});
+    EXPECT_EQ(errno_of(cards->card_reset(card, SPANKER_RESET_SOFT)), 0);
+    EXPECT_EQ(run(*open(card), {nop()}).result, 0);
 }
 
 TEST_F(lifecycle, lying_completions_are_survived)

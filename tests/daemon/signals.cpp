@@ -131,10 +131,13 @@ TEST(signals, a_listener_that_sleeps_costs_the_daemon_no_memory)
     int status = 0;
     ASSERT_EQ(waitpid(sleeper.pid(), &status, WUNTRACED), sleeper.pid());
     ASSERT_TRUE(WIFSTOPPED(status)) << "the listener could not listen: " << status;
-    ASSERT_EQ(inject(one, 0, "flap port=0 count=100"), "");
+    const auto flap = [&one](int times) {
+        for (int i = 0; i < times; i++)
+            ASSERT_EQ(inject(one, 0, "flap port=0 count=100"), "");
+    };
+    flap(100);  // what is used for the first time, by sanitizers too, is no cost of the listener
     const auto before = daemon.resident_bytes();
-    for (int i = 0; i < 100; i++)
-        ASSERT_EQ(inject(one, 0, "flap port=0 count=100"), "");
+    flap(200);
     EXPECT_LT(daemon.resident_bytes(), before + (8u << 20));
     EXPECT_TRUE(one.call(root, interface("Manager"), "GetTopology"));
     sleeper.signal(SIGKILL);

@@ -20,6 +20,7 @@ struct batch_rig : testing::Test {
     std::vector<spanker_record> records = std::vector<spanker_record>(depth);
     std::vector<std::uint32_t> ended_slots;
     std::vector<u64> ended_users;
+    bool decoded = true;  // what the card says when it is asked
     spk_batches all;
 
     void SetUp() override
@@ -29,6 +30,8 @@ struct batch_rig : testing::Test {
                 [](void* self, std::uint32_t slot) {
                     static_cast<batch_rig*>(self)->ended_slots.push_back(slot);
                 },
+            .is_decoded = [](void* self,
+                             std::uint32_t) { return static_cast<batch_rig*>(self)->decoded; },
             .batch_ended =
                 [](void* self, u64 user) {
                     static_cast<batch_rig*>(self)->ended_users.push_back(user);
@@ -415,6 +418,42 @@ TEST_F(batch_rig, a_completion_that_never_comes_ends_after_the_answered_abort)
     EXPECT_TRUE(read().empty());
     EXPECT_EQ(ended_slots.size(), 1u);
     EXPECT_EQ(flights[2].state, SPK_FLIGHT_IDLE);
+}
+
+TEST_F(batch_rig, a_command_that_is_still_in_the_ring_ends_but_keeps_its_objects)
+{
+    decoded = false;
+    submit({2}, 10);
+    step(10);
+    aborts(10);
+    spk_batch_abort_done(&all, 2, 20);
+    step(20 + SPK_ABORT_GRACE_NS);
+    EXPECT_EQ(read().at(0).result, -ETIMEDOUT);
+    EXPECT_EQ(all.flying, 0u);
+    EXPECT_TRUE(ended_slots.empty()) << "the card may run it yet";
+    EXPECT_EQ(spk_batch_cancel(&all, 1), -ENOENT);
+    complete(2);  // it ran
+    EXPECT_EQ(ended_slots, std::vector<std::uint32_t>{2});
+    EXPECT_TRUE(read().empty());
+    EXPECT_EQ(flights[2].state, SPK_FLIGHT_IDLE);
+    EXPECT_EQ(spk_deadline_next_ns(&all.deadlines), SPK_NEVER_NS);
+}
+
+TEST_F(batch_rig, a_ring_that_stands_still_is_a_hang_and_a_reset_gives_the_objects_back)
+{
+    decoded = false;
+    submit({2}, 10);
+    step(10);
+    aborts(10);
+    spk_batch_abort_done(&all, 2, 20);
+    step(20 + SPK_ABORT_GRACE_NS);
+    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS - 1), 0u);
+    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
+    EXPECT_EQ(step(21 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), 0u);
+    EXPECT_TRUE(ended_slots.empty());
+    spk_batch_fail_all(&all, -ESTALE, SPANKER_CARD_RESET);
+    EXPECT_EQ(ended_slots, std::vector<std::uint32_t>{2});
+    EXPECT_EQ(read().size(), 1u) << "no second record";
 }
 
 TEST_F(batch_rig, a_completion_within_the_grace_counts)

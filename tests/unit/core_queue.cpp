@@ -34,6 +34,10 @@ struct queue_rig : testing::Test {
     {
         static const spk_queue_ops ops = {
             .put = [](void* self, void*) { static_cast<queue_rig*>(self)->puts++; },
+            .sq_head =
+                [](void* self) {
+                    return static_cast<s32>(static_cast<queue_rig*>(self)->fetched & 0xffff);
+                },
             .batch_ended = [](void*, u64) {},
         };
         const spk_queue_memory memory = this->memory();

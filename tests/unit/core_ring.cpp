@@ -107,6 +107,23 @@ TEST(ring, rewind_forgets_what_was_not_published)
     EXPECT_EQ(spk_sq_space(&r.sq), 7u);
 }
 
+TEST(ring, a_head_register_says_what_was_decoded_and_is_believed_in_reason)
+{
+    rig r(8, 0xfffe);
+    for (int n = 0; n < 3; n++)
+        spk_sq_next(&r.sq);
+    spk_sq_publish(&r.sq);
+    const std::uint32_t first = r.sq.head;
+    EXPECT_FALSE(spk_sq_is_past(&r.sq, 0xfffe, first));
+    EXPECT_TRUE(spk_sq_is_past(&r.sq, 0xffff, first));
+    EXPECT_FALSE(spk_sq_is_past(&r.sq, 0xffff, first + 1));
+    EXPECT_TRUE(spk_sq_is_past(&r.sq, 0x0001, first + 2));
+    EXPECT_FALSE(spk_sq_is_past(&r.sq, 0x0002, first)) << "beyond what was published";
+    EXPECT_EQ(r.sq.head, first) << "completions tell the head";
+    ASSERT_EQ(spk_sq_note_head(&r.sq, 0x0000), 0);
+    EXPECT_TRUE(spk_sq_is_past(&r.sq, 0x0000, first + 1));
+}
+
 TEST(ring, refuses_a_head_beyond_what_was_published)
 {
     rig r(8, 0xfffe);

@@ -52,13 +52,13 @@ bool wait_for_node(bool there)
 bool unbind(const std::string& id) { return write_file("/sys/bus/pci/drivers/spanker/unbind", id); }
 bool bind(const std::string& id) { return write_file("/sys/bus/pci/drivers/spanker/bind", id); }
 
-long locked_kib()
+long pinned_kib()
 {
     std::FILE* status = std::fopen("/proc/self/status", "r");
     char line[256];
     long kib = -1;
     while (status && std::fgets(line, sizeof(line), status))
-        std::sscanf(line, "VmLck: %ld kB", &kib);
+        std::sscanf(line, "VmPin: %ld kB", &kib);
     if (status)
         std::fclose(status);
     return kib;
@@ -149,7 +149,7 @@ ABI_BUFFER_TEST(an_unbound_card_leaves_files_that_say_so_and_hold_nothing)
     if (!may_change_the_bus())
         return;
     const std::string id = bus_id();
-    const long before = locked_kib();
+    const long before = pinned_kib();
     fd file = open_queue(), looker = open_card();
     std::array<char, page> memory;
     std::uint32_t buffer;
@@ -170,11 +170,11 @@ ABI_BUFFER_TEST(an_unbound_card_leaves_files_that_say_so_and_hold_nothing)
     pollfd ready = {file.get(), POLLIN, 0};
     CHECK_EQ(::poll(&ready, 1, 20'000), 1);
     CHECK_EQ(submit(file, {waiting(dma(SPK_OP_DMA_IN, target, buffer, page), 3)}, 2), 0);
-    CHECK(locked_kib() > before);
+    CHECK(pinned_kib() > before);
 
     CHECK(unbind(id));
     CHECK(wait_for_node(false));
-    CHECK_EQ(locked_kib(), before);
+    CHECK_EQ(pinned_kib(), before);
     ready.events = POLLIN | POLLOUT;
     CHECK_EQ(::poll(&ready, 1, 0), 1);
     CHECK_EQ(ready.revents, POLLIN | POLLERR | POLLHUP);

@@ -82,7 +82,7 @@ SCENARIOS = (
     Scenario("one-vector", ("abi", "removal"), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
     Scenario("swiotlb", ("abi-bounced",), ("6.12",), cards=2, cmdline="swiotlb=force"),
     Scenario("narrow", ("abi-bounced",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
-    Scenario("iommu", ("iommu", "abi", "removal"), ("6.12",), cards=2, cmdline="intel_iommu=on iommu.strict=1",
+    Scenario("iommu", ("iommu", "abi", "removal"), cards=2, cmdline="intel_iommu=on iommu.strict=1",
              qemu=("-device", "intel-iommu,caching-mode=on,intremap=off")),
     # The debug kernel.
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),

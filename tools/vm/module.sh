@@ -14,6 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+flags=()
 source=$(realpath "${MODULE_SOURCE:-.}")
 kernel=${1:?say a kernel: a series of tools/vm/fetch.sh, debug, running or a folder}
 shift
@@ -34,7 +35,7 @@ copy_source() { # FOLDER
 
 # Names what a module is made of: a number for the source and the kernel's folder, which has its version.
 made_of() { (cd "$source" && find kernel uapi -type f \( -name '*.[chS]' -o -name 'K[bc]*' -o -name '*.sh' \) ! -name '*.mod.c' -print0 |
-    LC_ALL=C sort -z | xargs -0 sha256sum && echo "$kernel") | sha256sum | cut -c 1-16; }
+    LC_ALL=C sort -z | xargs -0 sha256sum && echo "$kernel" "${flags[@]}") | sha256sum | cut -c 1-16; }
 
 # As build, or the same module from the cache.
 build_once() { # RELEASE
@@ -73,7 +74,7 @@ build() { # RELEASE
         done
         # What the compiler says names files of the tree. Type information needs an image that no package brings.
         tools/vm/in-root.sh "${binds[@]}" "$root" make -j "${JOBS:-$(nproc)}" -C "/usr/lib/modules/$release/build" \
-            M=/spanker/kernel CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules 2>&1 | sed 's,/spanker/,,g' >&2
+            M=/spanker/kernel CONFIG_DEBUG_INFO_BTF_MODULES= "${flags[@]}" "$@" modules 2>&1 | sed 's,/spanker/,,g' >&2
     fi
     find "$out/kernel" -name '*.ko' | grep . || { echo "module.sh: nothing was built" >&2; exit 1; }
 }
@@ -86,7 +87,7 @@ running)
     build "$(uname -r)" "$@"
     exit
     ;;
-debug) kernel=$(tools/vm/debug-kernel.sh) ;;
+debug) kernel=$(tools/vm/debug-kernel.sh) flags=(SPANKER_KUNIT=1) ;;
 /*) ;;
 *) kernel=$(tools/vm/fetch.sh kernel "$kernel") ;;
 esac
