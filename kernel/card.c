@@ -143,6 +143,14 @@ bool spanker_card_answers(struct spanker_card *card)
 	return spanker_read(card, SPK_REG_MAGIC) == SPK_MAGIC;
 }
 
+int spanker_check_there(struct spanker_card *card)
+{
+	if (spanker_card_answers(card))
+		return 0;
+	spanker_recover(card);
+	return -ENODEV;
+}
+
 static bool is_ready(u32 status)
 {
 	return status != SPANKER_ALL_ONES && (status & SPK_STATUS_READY) &&
@@ -241,10 +249,14 @@ static void read_live(struct spanker_card *card, struct spanker_get_info *out)
 
 	if (spanker_enter_card(card, &index))
 		return;
-	out->out_device_ns = spanker_read64(card, SPK_REG_CLOCK_LO);
-	mutex_lock(&card->lock);
-	out->out_memory_free_bytes = spk_heap_free_bytes(&card->heap);
-	mutex_unlock(&card->lock);
+	if (!spanker_check_there(card)) {
+		mutex_lock(&card->lock);
+		out->out_memory_free_bytes = spk_heap_free_bytes(&card->heap);
+		mutex_unlock(&card->lock);
+		/* One moment on two clocks: nothing sleeps in between. */
+		out->out_device_ns = spanker_read64(card, SPK_REG_CLOCK_LO);
+		out->out_boottime_ns = ktime_get_boottime_ns();
+	}
 	spanker_exit(card, index);
 }
 
@@ -276,8 +288,8 @@ void spanker_card_info(struct spanker_card *card, struct spanker_get_info *out)
 	out->out_device_ns = 0;
 	memset(out->out_bus_id, 0, sizeof(out->out_bus_id));
 	strscpy(out->out_bus_id, pci_name(card->pdev), sizeof(out->out_bus_id));
-	read_live(card, out);
 	out->out_boottime_ns = ktime_get_boottime_ns();
+	read_live(card, out);
 }
 
 /* ---- interrupts ---- */

@@ -41,8 +41,9 @@ static int read(struct device *dev, enum hwmon_sensor_types type, u32 attr,
 	if (err)
 		return err;
 	*value = read_sensor(card, type, channel);
+	err = spanker_check_there(card);
 	spanker_exit(card, index);
-	return 0;
+	return err;
 }
 
 static int read_string(struct device *dev, enum hwmon_sensor_types type,

@@ -29,19 +29,23 @@ static int put_u64(struct sk_buff *skb, int attribute, u64 value)
 
 static int put_head(struct sk_buff *skb, struct spanker_card *card, u32 seq)
 {
-	return nla_put_u32(skb, SPANKER_A_CARD, card->number) ||
-	       nla_put_u32(skb, SPANKER_A_SEQ, seq) ||
-	       put_u64(skb, SPANKER_A_TIME, ktime_get_boottime_ns());
+	if (nla_put_u32(skb, SPANKER_A_CARD, card->number) ||
+	    nla_put_u32(skb, SPANKER_A_SEQ, seq) ||
+	    put_u64(skb, SPANKER_A_TIME, ktime_get_boottime_ns()))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static int put_card(struct sk_buff *skb, struct spanker_card *card)
 {
-	return put_u64(skb, SPANKER_A_SERIAL, card->caps.serial) ||
-	       nla_put_u32(skb, SPANKER_A_STATE, READ_ONCE(card->state)) ||
-	       nla_put_u32(skb, SPANKER_A_RESET_GENERATION,
-			   READ_ONCE(card->generation)) ||
-	       nla_put_string(skb, SPANKER_A_BUS_ID, pci_name(card->pdev)) ||
-	       nla_put_u32(skb, SPANKER_A_PORTS, card->caps.ports);
+	if (put_u64(skb, SPANKER_A_SERIAL, card->caps.serial) ||
+	    nla_put_u32(skb, SPANKER_A_STATE, READ_ONCE(card->state)) ||
+	    nla_put_u32(skb, SPANKER_A_RESET_GENERATION,
+			READ_ONCE(card->generation)) ||
+	    nla_put_string(skb, SPANKER_A_BUS_ID, pci_name(card->pdev)) ||
+	    nla_put_u32(skb, SPANKER_A_PORTS, card->caps.ports))
+		return -EMSGSIZE;
+	return 0;
 }
 
 /* Attributes of a port that are one register each, or two. */
@@ -92,6 +96,10 @@ static int put_port(struct sk_buff *skb, struct spanker_card *card, u32 port)
 	u32 index;
 	int err;
 
+	/* Rather no port than one that reads all ones. */
+	err = spanker_check_there(card);
+	if (err)
+		return err;
 	if (nla_put_u32(skb, SPANKER_A_PORT, port) ||
 	    nla_put_u32(skb, SPANKER_A_PORT_LANES, card->caps.lanes))
 		return -EMSGSIZE;
@@ -113,6 +121,12 @@ static int put_port(struct sk_buff *skb, struct spanker_card *card, u32 port)
 
 /* ---- events ---- */
 
+/* Who listens dumps again, now and not with the next event. */
+static void lose_event(u32 group)
+{
+	genl_set_err(&family, &init_net, 0, group, -ENOBUFS);
+}
+
 /* A message to a group, with its head; NULL when nobody would hear it. */
 static struct sk_buff *begin_event(struct spanker_card *card, u32 group,
 				   u32 message, void **header)
@@ -124,12 +138,13 @@ static struct sk_buff *begin_event(struct spanker_card *card, u32 group,
 	if (!genl_has_listeners(&family, &init_net, group))
 		return NULL;
 	skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
-	if (!skb)
-		return NULL;
-	*header = genlmsg_put(skb, 0, 0, &family, 0, message);
-	if (*header && !put_head(skb, card, seq))
-		return skb;
-	nlmsg_free(skb);
+	if (skb) {
+		*header = genlmsg_put(skb, 0, 0, &family, 0, message);
+		if (*header && !put_head(skb, card, seq))
+			return skb;
+		nlmsg_free(skb);
+	}
+	lose_event(group);
 	return NULL;
 }
 
@@ -137,6 +152,7 @@ static void end_event(struct sk_buff *skb, void *header, u32 group, int err)
 {
 	if (err) {
 		nlmsg_free(skb);
+		lose_event(group);
 		return;
 	}
 	genlmsg_end(skb, header);
@@ -208,7 +224,7 @@ static int answer(const struct ask *ask, struct spanker_card *card,
 				 put_port(ask->skb, card, port);
 	if (err) {
 		genlmsg_cancel(ask->skb, header);
-		return -EMSGSIZE;
+		return err;
 	}
 	genlmsg_end(ask->skb, header);
 	return 0;

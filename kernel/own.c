@@ -24,6 +24,7 @@ void spanker_own_start(struct spanker_card *card)
 	spk_ids_init(&own->ids, own->slots, SPANKER_OWN_DEPTH);
 	memset(own->jobs, 0, sizeof(own->jobs));
 	own->aborts = 0;
+	own->failures_max = own->failures + SPK_ZEROING_RESET_AFTER;
 	own->moved = jiffies;
 }
 
@@ -40,10 +41,9 @@ u32 spanker_own_room(const struct spanker_card *card,
 
 	if (kind == SPANKER_JOB_ABORT)
 		return SPANKER_OWN_DEPTH - ZEROING_AT_ONCE - own->aborts;
-	/* What fails again and again is not tried for ever. */
-	if (own->failures >= SPANKER_OWN_FAILURES_RESET)
-		return own->failures < SPANKER_OWN_FAILURES_DEAD && !zeroing;
-	return ZEROING_AT_ONCE - zeroing;
+	/* What fails again and again waits for a reset. */
+	return own->failures < own->failures_max ? ZEROING_AT_ONCE - zeroing :
+						    0;
 }
 
 /* The caller saw that there is room. */
@@ -135,12 +135,13 @@ static void zeroed(struct spanker_card *card, const struct spk_block *block,
 	struct spanker_own *own = &card->own;
 
 	spk_heap_clean_end(&card->heap, block, status == SPANKER_CARD_OK);
-	if (status == SPANKER_CARD_OK)
+	if (status == SPANKER_CARD_OK) {
 		own->failures = 0;
-	else if (status != SPANKER_CARD_CANCELLED)
-		own->failures++;
-	if (own->failures && own->failures % SPANKER_OWN_FAILURES_RESET == 0 &&
-	    status != SPANKER_CARD_CANCELLED) {
+		own->failures_max = SPK_ZEROING_RESET_AFTER;
+	}
+	if (status == SPANKER_CARD_OK || status == SPANKER_CARD_CANCELLED)
+		return;
+	if (++own->failures == own->failures_max) {
 		dev_err(&card->dev,
 			"it failed %u times in a row to zero memory (status %u)\n",
 			own->failures, status);

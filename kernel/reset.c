@@ -202,7 +202,7 @@ void spanker_recover(struct spanker_card *card)
 /* It hangs. */
 static void heal(struct spanker_card *card)
 {
-	if (card->own.failures >= SPANKER_OWN_FAILURES_DEAD) {
+	if (card->own.failures >= SPK_ZEROING_DEAD_AFTER) {
 		give_up(card);
 		return;
 	}

@@ -121,9 +121,6 @@ void spanker_rings_stop(struct spanker_card *card, struct spanker_rings *rings,
 /* ---- own.c: queue 0, the driver's own ---- */
 
 #define SPANKER_OWN_DEPTH	64
-/* Of these in a row, FILLs that fail: reset the card; it is no use. */
-#define SPANKER_OWN_FAILURES_RESET	3
-#define SPANKER_OWN_FAILURES_DEAD	6
 
 enum spanker_job_kind { SPANKER_JOB_ZERO, SPANKER_JOB_ABORT };
 
@@ -147,6 +144,7 @@ struct spanker_own {
 	unsigned long moved;	/* jiffies of the last push or completion */
 	u32 aborts;		/* in flight */
 	u32 failures;		/* of FILLs in a row; resets do not end them */
+	u32 failures_max;	/* before the next reset */
 	u32 next_queue;		/* whose aborts come next */
 };
 
@@ -240,6 +238,8 @@ int spanker_card_start(struct spanker_card *card);
 int spanker_card_wait_ready(struct spanker_card *card);
 /* All ones anywhere: ask whether anybody answers at all. */
 bool spanker_card_answers(struct spanker_card *card);
+/* In the gate: 0, or -ENODEV when nobody answers, and sees to that. */
+int spanker_check_there(struct spanker_card *card);
 void spanker_card_info(struct spanker_card *card, struct spanker_get_info *out);
 
 int spanker_vectors_request(struct spanker_card *card);

@@ -80,9 +80,10 @@ static ssize_t busy_ns_show(struct device *dev, struct device_attribute *attr,
 		length += sysfs_emit_at(to, length, "%s%llu", class ? " " : "",
 					busy_ns);
 	}
+	err = spanker_check_there(card);
 	spanker_exit(card, index);
 	length += sysfs_emit_at(to, length, "\n");
-	return length;
+	return err ? err : length;
 }
 static DEVICE_ATTR_RO(busy_ns);
 

@@ -2,6 +2,7 @@
 //
 // The driver's own work on a card: zeroing memory, aborts, deadlines.
 #include <algorithm>
+#include <utility>
 
 #include "daemon/clock.hpp"
 #include "daemon/embedded/driven_card.hpp"
@@ -47,8 +48,9 @@ void driven_card::zero_more()
 {
     const std::uint64_t most = has_work() ? zero_beside_work_bytes : zero_alone_bytes;
     spk_block block;
-    while (state_ == SPANKER_CARD_READY && own_.room() > kept_for_aborts &&
-           spk_heap_clean_begin(&heap_, most, &block))
+    // What fails again and again waits for a reset.
+    while (state_ == SPANKER_CARD_READY && zero_failures_ < zero_failures_most_ &&
+           own_.room() > kept_for_aborts && spk_heap_clean_begin(&heap_, most, &block))
         own_.zero(block);
 }
 
@@ -61,6 +63,12 @@ void driven_card::service_own()
     while (own_.reap(job, status)) {
         if (job.what == driver_job::kind::zero) {
             spk_heap_clean_end(&heap_, &job.block, status == SPANKER_CARD_OK);
+            if (status == SPANKER_CARD_OK) {
+                zero_failures_ = 0;
+                zero_failures_most_ = SPK_ZEROING_RESET_AFTER;
+            } else if (++zero_failures_ == zero_failures_most_) {
+                zeroing_fails_ = true;
+            }
         } else if (embedded_file* file = files[job.queue]) {
             spk_batch_abort_done(&file->queue().batches(), job.id, now_ns);
             home_.deadline_at(now_ns + SPK_ABORT_GRACE_NS);
@@ -68,6 +76,8 @@ void driven_card::service_own()
     }
     issue_aborts(now_ns);
     zero_more();
+    if (zeroing_fails_)
+        home_.deadline_at(now_ns);
 }
 
 void driven_card::issue_aborts(std::uint64_t now_ns)
@@ -93,8 +103,13 @@ std::uint64_t driven_card::step(std::uint64_t now_ns)
         file->update_fd();
         next_ns = std::min<std::uint64_t>(next_ns, file_next_ns);
     }
+    if (std::exchange(zeroing_fails_, false))
+        actions |= SPK_STEP_HUNG;
     if (actions & SPK_STEP_HUNG) {
-        (void)reset(SPANKER_RESET_SOFT);
+        if (zero_failures_ >= SPK_ZEROING_DEAD_AFTER)
+            give_up();
+        else
+            (void)reset_again(SPANKER_RESET_SOFT);
         return SPK_NEVER_NS;
     }
     if ((actions & SPK_STEP_ABORT) && own_.room() != 0) {

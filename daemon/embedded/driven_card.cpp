@@ -115,6 +115,7 @@ result<void> driven_card::bring_up()
     enable_bus_and_vectors();
     write(SPK_REG_CARD_ID, number_);
     own_.start();
+    zero_failures_most_ = zero_failures_ + SPK_ZEROING_RESET_AFTER;
     write(SPK_REG_EVENT_VECTOR, own_vector);
     write(SPK_REG_EVENT_CAUSE, all_ones);
     write(SPK_REG_EVENT_MASK, (1u << caps_.ports) - 1);
@@ -156,6 +157,21 @@ void driven_card::end_all(int result, std::uint32_t card_status)
 }
 
 result<void> driven_card::reset(std::uint32_t mode)
+{
+    zero_failures_ = 0;
+    return reset_again(mode);
+}
+
+// Resets do not help.
+void driven_card::give_up()
+{
+    set_state(SPANKER_CARD_RESETTING);
+    write(SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+    end_all(-EIO, SPANKER_CARD_RESET);
+    set_state(SPANKER_CARD_DEAD);
+}
+
+result<void> driven_card::reset_again(std::uint32_t mode)
 {
     check_presence();
     if (state_ == SPANKER_CARD_GONE)

@@ -34,7 +34,8 @@ public:
     driven_card(machine& home, unsigned number) : home_(home), number_(number) {}
 
     result<void> probe();
-    // Ends all work with CARD_RESET, resets, and brings the card up again.
+    // Ends all work with CARD_RESET, resets, and brings the card up again. What failed before is
+    // forgotten.
     result<void> reset(std::uint32_t mode);
     // Looks whether the card still answers, or answers again.
     void check_presence();
@@ -89,6 +90,8 @@ private:
     void start_ports();
     void end_all(int result, std::uint32_t card_status);
     void vanish();
+    result<void> reset_again(std::uint32_t mode);
+    void give_up();
     void set_state(spanker_card_state next);
     void take_events();
     void port_event(std::uint32_t port);
@@ -104,6 +107,9 @@ private:
     driver_queue own_;
     pages nodes_;
     spk_heap heap_{};
+    std::uint32_t zero_failures_ = 0;  // in a row; resets by itself do not end them
+    std::uint32_t zero_failures_most_ = SPK_ZEROING_RESET_AFTER;  // before the next reset
+    bool zeroing_fails_ = false;                                  // step() acts on it
     std::array<spk_link_simple, SPK_MAX_PORTS> links_{};
 };
 

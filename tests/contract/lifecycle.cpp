@@ -222,6 +222,26 @@ TEST_F(lifecycle, work_that_ended_before_the_card_saw_it_keeps_its_memory)
     EXPECT_EQ(errno_of(file->buffer_unregister(buffer)), -ENOENT);
 }
 
+TEST_F(lifecycle, a_card_that_cannot_zero_its_memory_is_given_up)
+{
+    if (!can_inject(card))
+        GTEST_SKIP() << "faults cannot be injected here";
+    auto file = open(card);
+    const auto tensor = alloc(*file, 4096);
+    ASSERT_EQ(errno_of(cards->inject(card, "completion_error queue=0 status=2 count=0")), 0);
+    EXPECT_EQ(errno_of(file->tensor_free(tensor)), 0);
+    for (int n = 0; n < 1000 && cards->info(card)->out_state != SPANKER_CARD_DEAD; n++) {
+        settle();
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(cards->info(card)->out_state, std::uint32_t{SPANKER_CARD_DEAD});
+    ASSERT_EQ(errno_of(cards->inject(card, "clear completion_error")), 0);
+    EXPECT_EQ(errno_of(cards->card_reset(card, SPANKER_RESET_SOFT)), 0);
+    auto healed = open(card);
+    EXPECT_NE(alloc(*healed, 4096), 0u);
+    EXPECT_EQ(run(*healed, {nop()}).result, 0);
+}
+
 // Closing a file is no way to reset a card that was given up.
 TEST_F(lifecycle, a_dead_card_stays_dead_when_its_files_close)
 {

@@ -68,11 +68,8 @@ PROGRAMS = {
 SCENARIOS = (
     # The module and everything on top of it.
     Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=1500),
-    Scenario("steady", ("steady",), ("6.12",), cards=1, topology="none"),
-    Scenario("udev", ("udev",), ("6.12",), cards=2),
-    Scenario("removal", ("removal",), cards=2),
-    Scenario("recovery", ("bus-errors", "sleep"), ("6.12",), cards=2),
-    Scenario("stack", ("stack",), cards=4, memory_mib=1536, seconds=900),
+    Scenario("stack", ("removal", "stack"), cards=4, memory_mib=1536, seconds=900),
+    Scenario("recovery", ("steady", "udev", "bus-errors", "sleep"), ("6.12",), cards=2),
     # Cards that are wrong beside sound ones.
     Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
         "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar"),

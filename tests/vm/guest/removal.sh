@@ -13,6 +13,8 @@ first=$(address_of 0)
 serial=$(cat /sys/class/spanker/spanker0/serial)
 model=$((0x${serial#53504b} - 1)) # the card model numbers its cards from 0, their serials from 1
 
+is_state() { is "$2" "$(cat "/sys/class/spanker/spanker$1/state")"; }
+
 came_back() { # NUMBER: the card has its old number and does work
     eventually 60 all_ready && is "$serial" "$(cat "/sys/class/spanker/spanker$1/serial")" && vm_hold --batches 1 "/dev/spanker$1"
 }
@@ -43,6 +45,8 @@ check "the card answers again" sim card $model clear gone
 check "a rescan brings it back, the card it was" eval "rescan && came_back 0"
 
 check "the card stops to answer with nobody there" sim card $model gone
+check "its registers are not shown as they read" refuses cat /sys/class/spanker/spanker0/busy_ns
+check "and the driver knows that it is gone" eventually 10 is_state 0 gone
 check "it can be unbound" within 60 unbind "$first"
 check "it is refused while it does not answer" refuses bind $first
 check "the card answers again" sim card $model clear gone

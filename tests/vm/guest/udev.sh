@@ -11,6 +11,7 @@ by_serial=/dev/spanker/by-serial
 # The program tells by its name what it is asked to be.
 ln -sf udevadm /bin/systemd-udevd
 systemd-udevd >/tmp/udevd.log 2>&1 &
+udevd=$!
 settled() { udevadm settle --timeout=30; }
 owned() { is "$2" "$(stat -c '%U:%G %a' "$1")"; }
 each_name_leads_to_its_card() {
@@ -38,4 +39,6 @@ check "every card is ready" eventually 60 all_ready
 check "every serial leads to its card again" eventually 30 each_name_leads_to_its_card
 check "the module unloads" unload
 check "no name is left" eventually 30 sh -c "[ -z \"\$(find $by_serial -type l 2>/dev/null)\" ]"
+kill "$udevd"
+check "udevd ends" eventually 30 has_ended "$udevd"
 finish
