@@ -97,7 +97,7 @@ long spanker_ioctl(struct file *filp, const struct spanker_ioctl *verbs,
 		return err;
 	err = verb->call(filp, memory, user);
 	if (!(_IOC_DIR(verb->cmd) & _IOC_READ) ||
-	    (err && !verb->answers_errors))
+	    (err ? !verb->answers_errors : verb->gives_fd))
 		return err;
 	told = answer(user, memory, verb->bytes);
 	return err ? err : told;
@@ -116,6 +116,7 @@ int spanker_give_fd(struct file *made, s32 *out_fd, void __user *user,
 	if (answer(user, arg, bytes)) {
 		put_unused_fd(fd);
 		fput(made);
+		*out_fd = -1;
 		return -EFAULT;
 	}
 	fd_install(fd, made);

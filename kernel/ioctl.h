@@ -14,6 +14,7 @@ struct spanker_ioctl {
 	u32 bytes;		/* of its struct, as in version 1 */
 	u32 flags;		/* that are known */
 	bool answers_errors;	/* what it says is also sent with an error */
+	bool gives_fd;		/* by spanker_give_fd(), which answers */
 	/* arg: the struct, checked up to its flags; user: where it came from */
 	int (*call)(struct file *filp, void *arg, void __user *user);
 };
@@ -25,8 +26,8 @@ long spanker_ioctl(struct file *filp, const struct spanker_ioctl *verbs,
 		   u32 count, unsigned int cmd, unsigned long arg);
 /*
  * Gives a new file to the caller as a descriptor that is closed on exec. It
- * is installed when the caller is sure to learn its number. Takes the file,
- * whatever happens.
+ * is installed when the caller has learnt its number: nothing that is written
+ * later may fail. Takes the file, whatever happens.
  */
 int spanker_give_fd(struct file *made, s32 *out_fd, void __user *user,
 		    const void *arg, size_t bytes);

@@ -12,4 +12,4 @@ for kind in failslab fail_page_alloc; do
 done
 echo N >/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem 2>/dev/null
 echo 0 >/sys/kernel/debug/fail_page_alloc/min-order 2>/dev/null
-exec vm_failures /dev/spanker0 $driver/bind "$(address_of 0)"
+exec vm_failures /dev/spanker0 $driver/bind "$(address_of 0)" "${PROBE_STRIDE:-17}"
