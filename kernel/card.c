@@ -64,6 +64,7 @@ void spanker_set_state(struct spanker_card *card,
 	 * one; the lock keeps it from seeing half of this.
 	 */
 	mutex_lock(&card->lock);
+	/* Partner: the acquire in spanker_gate_check(). */
 	smp_store_release(&card->state, state);
 	if (old == SPANKER_CARD_READY)
 		WRITE_ONCE(card->generation, card->generation + 1);
