@@ -6,7 +6,7 @@
 # shellcheck disable=SC1091
 . /guest/lib.sh
 
-few=100 many=600
+few=100 many=600 looks=5
 
 counted() { # NAME: of card 0
     sim counters 0 | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
@@ -32,6 +32,8 @@ check "work before the count" vm_hold --batches 10 /dev/spanker0
 check_here "a run of $few batches" run_of $few
 few_reads=$reads few_doorbells=$doorbells
 check_here "a run of $many batches" run_of $many
-check "a batch reads no register" is 0 $((reads - few_reads))
+# When nothing moved for a quarter of a second, on a busy machine, the driver looks whether the card is there: a read that
+# belongs to time and not to batches.
+check "$((many - few)) batches more read no register, $looks looks aside" test $((reads - few_reads)) -le $looks
 check "a batch rings one doorbell for work" is $((many - few)) $((doorbells - few_doorbells))
 finish
