@@ -81,6 +81,16 @@ struct batch_rig : testing::Test {
         u64 next;
         return spk_batch_step(&all, now_ns, &next);
     }
+    // Command 2 is given up at 20 + SPK_ABORT_GRACE_NS, and the card has not decoded it.
+    void strand()
+    {
+        decoded = false;
+        submit({2}, 10);
+        step(10);
+        aborts(10);
+        spk_batch_abort_done(&all, 2, 20);
+        step(20 + SPK_ABORT_GRACE_NS);
+    }
     std::vector<std::uint16_t> aborts(u64 now_ns = 0)
     {
         std::vector<std::uint16_t> out;
@@ -422,12 +432,7 @@ TEST_F(batch_rig, a_completion_that_never_comes_ends_after_the_answered_abort)
 
 TEST_F(batch_rig, a_command_that_is_still_in_the_ring_ends_but_keeps_its_objects)
 {
-    decoded = false;
-    submit({2}, 10);
-    step(10);
-    aborts(10);
-    spk_batch_abort_done(&all, 2, 20);
-    step(20 + SPK_ABORT_GRACE_NS);
+    strand();
     EXPECT_EQ(read().at(0).result, -ETIMEDOUT);
     EXPECT_EQ(all.flying, 0u);
     EXPECT_TRUE(ended_slots.empty()) << "the card may run it yet";
@@ -441,12 +446,7 @@ TEST_F(batch_rig, a_command_that_is_still_in_the_ring_ends_but_keeps_its_objects
 
 TEST_F(batch_rig, a_ring_that_stands_still_is_a_hang_and_a_reset_gives_the_objects_back)
 {
-    decoded = false;
-    submit({2}, 10);
-    step(10);
-    aborts(10);
-    spk_batch_abort_done(&all, 2, 20);
-    step(20 + SPK_ABORT_GRACE_NS);
+    strand();
     EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS - 1), 0u);
     EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
     EXPECT_EQ(step(21 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), 0u);
