@@ -19,6 +19,10 @@
  *    and records never exceed the queue's limit (else -EAGAIN).
  * 7. A command that waits (for a signal, peer or gang) ends only by its
  *    deadline. Times are CLOCK_MONOTONIC ns, absolute; 0: none given.
+ * 8. Host memory is registered and work submitted by the process that opened
+ *    the file, whose memory and limits they are charged to. Another one that
+ *    has the descriptor (a child, a receiver) gets -EPERM; it may wait, read
+ *    records and cancel.
  *
  * GET_VERSION and PING are kept from earlier drivers of the same cards.
  */
@@ -145,6 +149,12 @@ SPK_ASSERT_SIZE(spanker_tensor_import, 24);
 #define SPANKER_BUFFER_WRITE	(1u << 1)	/* the card may write */
 #define SPANKER_BUFFER_FLAGS	(SPANKER_BUFFER_READ | SPANKER_BUFFER_WRITE)
 
+/*
+ * The pages stay pinned until the handle is given back and no command uses
+ * it. They count as VmPin of the opener; more than RLIMIT_MEMLOCK allows:
+ * -ENOMEM, unless it has CAP_IPC_LOCK. Memory that the device would reach
+ * only through bounce buffers: -EOPNOTSUPP.
+ */
 struct spanker_buffer_register {
 	__u32 size;
 	__u32 flags;			/* SPANKER_BUFFER_* */
