@@ -111,7 +111,7 @@ build() { # NAME TARGET CMAKE_ARGUMENTS...
     [ "${built[$name/$target]}" = 0 ]
 }
 
-build_gcc() { build gcc all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++; }
+build_gcc() { build gcc "${1-all}" -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++; }
 
 # One sanitized build serves tests and fuzzers.
 build_asan() {
@@ -195,7 +195,7 @@ rig_service() {
 rig_module() { adopt tools/rig-module.sh; }
 
 rig_vm() {
-    build_gcc || { failed 1 "the gcc build"; return; }
+    build_gcc guests || { failed 1 "the gcc build"; return; }
     adopt tests/vm/run.py --build "$out/gcc" --out "$out/vm"
 }
 
@@ -212,7 +212,7 @@ rig_debug() {
             return
         fi
     fi
-    build_gcc || { failed 1 "the gcc build"; return; }
+    build_gcc guests || { failed 1 "the gcc build"; return; }
     adopt tests/vm/run.py --debug --build "$out/gcc" --out "$out/debug"
     [ "$count_failed" != 0 ] || echo "$what" >"$kept"
 }
