@@ -92,18 +92,27 @@ suites_of() { # SERIES
     echo "$suites"
 }
 
-# The newest release of a series for plain amd64 (the cloud flavour lacks hwmon) and its suite.
+# Releases of a series for plain amd64 (the cloud flavour lacks hwmon), newest first.
+releases_of() { # SERIES SUITE
+    in_suite "$2" apt-cache search --names-only "^linux-headers-${1//./\\.}\.[0-9]" |
+        sed -nE 's/^linux-headers-([0-9]+\.[0-9]+\.[0-9]+[^ ]*-amd64) .*/\1/p' | grep -vE -- '-(cloud|rt)-' | sort -Vr
+}
+
+# What the machine and the modules of a kernel come from; nothing while one of the two is not there: images are signed, and
+# come some days after their headers.
+kernel_closure() { apt_closure "$2" "linux-image-$1" "linux-headers-$1"; } # RELEASE SUITE
+
+# The newest release of a series that can be had, and its suite.
 resolve_kernel() { # SERIES
     local series=$1 suite suites release
     suites=$(suites_of "$series")
     for suite in $suites; do
         apt_ready "$suite"
-        release=$(in_suite "$suite" apt-cache search --names-only "^linux-headers-${series//./\\.}\.[0-9]" |
-            sed -nE 's/^linux-headers-([0-9]+\.[0-9]+\.[0-9]+[^ ]*-amd64) .*/\1/p' | grep -vE -- '-(cloud|rt)-' |
-            sort -V | tail -n 1)
-        [ -n "$release" ] || continue
-        echo "$release $suite"
-        return
+        for release in $(releases_of "$series" "$suite"); do
+            [ -n "$(kernel_closure "$release" "$suite")" ] || continue
+            echo "$release $suite"
+            return
+        done
     done
     unavailable "no kernel $series in$suites"
 }
@@ -111,7 +120,7 @@ resolve_kernel() { # SERIES
 make_kernel() { # FOLDER RELEASE SUITE
     local folder=$1 release=$2 suite=$3 image
     apt_ready "$suite"
-    apt_closure "$suite" "linux-image-$release" "linux-headers-$release" |
+    kernel_closure "$release" "$suite" |
         grep -E '^linux-(image|headers|kbuild|binary|modules)-' |
         apt_unpack "$suite" "$folder" --exclude='*/kernel/sound' --exclude='*/kernel/drivers/gpu' \
             --exclude='*/kernel/drivers/net/*' --exclude='*/kernel/drivers/media' --exclude='*/kernel/drivers/infiniband'
