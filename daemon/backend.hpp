@@ -67,7 +67,22 @@ struct event_link {  // a port changed; see ports()
     std::uint32_t card;
     std::uint32_t port;
 };
-using event = std::variant<event_card_added, event_card_removed, event_card_state, event_link>;
+struct event_hang {  // a command runs without progress, or a queue decodes nothing
+    std::uint32_t card;
+    std::uint32_t queue;
+    std::uint32_t command_id;  // SPANKER_NO_COMMAND: the queue itself
+};
+struct event_rung {  // what was done about it
+    std::uint32_t card;
+    std::uint32_t rung;   // enum spanker_reset_rung
+    std::int32_t result;  // 0 or negative errno
+};
+struct event_temperature {  // it crossed the card's limit, either way
+    std::uint32_t card;
+    std::int32_t millidegrees;
+};
+using event = std::variant<event_card_added, event_card_removed, event_card_state, event_link,
+                           event_hang, event_rung, event_temperature>;
 
 struct buffer_spec {
     int memfd = -1;  // mapped by the driver; or
@@ -168,6 +183,7 @@ struct embedded_options {
     std::uint64_t card_memory_bytes = 0;  // 0: min(4 GiB, MemAvailable / 2 / cards)
     bool real_pace = false;
     std::uint64_t default_deadline_ns = 30'000'000'000;  // of items without one; 0: none
+    std::uint64_t hang_ns = 2'000'000'000;  // running without progress; 0: for ever
 };
 result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& options);
 // Discovers /dev/spankerN; runs with no card and no module.

@@ -271,6 +271,7 @@ result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& o
     auto home = std::make_shared<machine>();
     home->real_pace = options.real_pace;
     home->default_deadline_ns = options.default_deadline_ns;
+    home->hang_ns = options.hang_ns;
     try {
         auto config = sim::make_fabric_config(options.cards, options.topology, pattern);
         config.speed = options.real_pace ? sim::pace::real : sim::pace::fast;

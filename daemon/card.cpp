@@ -5,9 +5,11 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "daemon/log.hpp"
 #include "daemon/names.hpp"
+#include "uapi/spanker_netlink.h"
 
 namespace spanker::daemon {
 
@@ -88,6 +90,35 @@ void cards::remove(std::uint32_t index)
     handlers_.removed(index);
 }
 
+namespace {
+
+void log_trouble(const event& what)
+{
+    if (const auto* hang = std::get_if<event_hang>(&what)) {
+        const bool whole = hang->command_id == SPANKER_NO_COMMAND;
+        log(log_level::error,
+            whole ? fmt::format("card {}: queue {} does not go on", hang->card, hang->queue)
+                  : fmt::format("card {}: command {:#x} of queue {} makes no progress", hang->card,
+                                hang->command_id, hang->queue),
+            {.card = hang->card});
+    } else if (const auto* rung = std::get_if<event_rung>(&what)) {
+        const char* name = reset_rung_name(rung->rung);
+        log(log_level::warning,
+            rung->result == 0
+                ? fmt::format("card {}: {}", rung->card, name)
+                : fmt::format("card {}: {} did not help ({})", rung->card, name,
+                              std::strerror(-rung->result)),
+            {.card = rung->card});
+    } else if (const auto* heat = std::get_if<event_temperature>(&what)) {
+        log(log_level::warning,
+            fmt::format("card {}: the temperature crossed its limit: {:.1f} degrees", heat->card,
+                        heat->millidegrees / 1000.0),
+            {.card = heat->card});
+    }
+}
+
+}  // namespace
+
 void cards::take_events()
 {
     for (const event& what : backend_->take_events()) {
@@ -100,6 +131,8 @@ void cards::take_events()
             refresh(state->card);
         } else if (auto* link = std::get_if<event_link>(&what)) {
             refresh(link->card);
+        } else {
+            log_trouble(what);
         }
     }
 }

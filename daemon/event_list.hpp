@@ -46,6 +46,35 @@ public:
             list_.emplace_back(what);
     }
 
+    // Of many hangs in a row the last is told: what is done about them is limited, they are not.
+    void add(const event_hang& what)
+    {
+        std::erase_if(list_, [&](const event& e) {
+            const auto* old = std::get_if<event_hang>(&e);
+            return old && old->card == what.card && old->queue == what.queue;
+        });
+        list_.emplace_back(what);
+    }
+
+    void add(const event_rung& what)
+    {
+        std::erase_if(list_, [&](const event& e) {
+            const auto* old = std::get_if<event_rung>(&e);
+            return old && old->card == what.card && old->rung == what.rung &&
+                   old->result == what.result;
+        });
+        list_.emplace_back(what);
+    }
+
+    void add(const event_temperature& what)
+    {
+        std::erase_if(list_, [&](const event& e) {
+            const auto* old = std::get_if<event_temperature>(&e);
+            return old && old->card == what.card;
+        });
+        list_.emplace_back(what);
+    }
+
     bool empty() const { return list_.empty(); }
     std::vector<event> take() { return std::exchange(list_, {}); }
 

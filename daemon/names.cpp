@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "uapi/spanker.h"
+#include "uapi/spanker_netlink.h"
 
 namespace spanker::daemon {
 
@@ -46,6 +47,10 @@ constexpr const char* opcodes[SPK_OP_COUNT] = {
     "ABORT",
 };
 
+constexpr const char* rungs[SPANKER_RUNG_COUNT] = {
+    "command aborted", "queue started again", "soft reset", "function level reset", "given up",
+};
+
 constexpr const char* engines[SPK_ENGINE_CLASSES] = {
     "control", "host_in", "host_out", "compute", "memory", "rx", "tx",
 };
@@ -62,6 +67,7 @@ const char* card_state_name(std::uint32_t state) { return pick(card_states, stat
 const char* port_state_name(std::uint32_t state) { return pick(port_states, state); }
 const char* port_reason_name(std::uint32_t reason) { return pick(port_reasons, reason); }
 const char* lane_state_name(std::uint32_t state) { return pick(lane_states, state); }
+const char* reset_rung_name(std::uint32_t rung) { return pick(rungs, rung); }
 const char* opcode_name(std::uint32_t opcode) { return pick(opcodes, opcode); }
 const char* engine_name(std::uint32_t engine) { return pick(engines, engine); }
 

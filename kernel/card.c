@@ -14,7 +14,8 @@
 #define HEAP_NODES		BIT(16)	/* pieces of memory at a time */
 #define READY_TIMEOUT_NS	(2 * NSEC_PER_SEC)
 #define OWN_VECTOR		0		/* queue 0 and events */
-#define EVENTS			(SPK_EVENT_FATAL | SPK_EVENT_QUEUE_FAULT)
+#define EVENTS			(SPK_EVENT_FATAL | SPK_EVENT_TEMP | \
+				 SPK_EVENT_QUEUE_FAULT)
 
 /* ---- the gate ---- */
 
@@ -148,7 +149,7 @@ int spanker_check_there(struct spanker_card *card)
 {
 	if (spanker_card_answers(card))
 		return 0;
-	spanker_recover(card);
+	spanker_look_for(card);
 	return -ENODEV;
 }
 
@@ -295,6 +296,16 @@ void spanker_card_info(struct spanker_card *card, struct spanker_get_info *out)
 
 /* ---- interrupts ---- */
 
+static void temperature_crossed(struct spanker_card *card)
+{
+	s32 millidegrees = (s32)spanker_read(card, SPK_REG_TEMP_MC);
+
+	dev_warn_ratelimited(&card->dev,
+			     "the temperature crossed the card's limit: %d.%d degrees\n",
+			     millidegrees / 1000, abs(millidegrees) % 1000 / 100);
+	spanker_tell_temperature(card, millidegrees);
+}
+
 static void service_events(struct spanker_card *card)
 {
 	u32 causes = spanker_read(card, SPK_REG_EVENT_CAUSE);
@@ -302,18 +313,23 @@ static void service_events(struct spanker_card *card)
 	if (!causes)
 		return;
 	if (causes == SPANKER_ALL_ONES) {
-		spanker_recover(card);
+		spanker_look_for(card);
 		return;
 	}
 	/* Clear first, then look at the state, then sleep. */
 	spanker_write(card, SPK_REG_EVENT_CAUSE, causes);
 	spanker_ports_event(card, causes & ((1u << card->caps.ports) - 1));
-	if (!(causes & EVENTS))
-		return;
-	dev_err(&card->dev, "%s (reason register %#x)\n",
-		causes & SPK_EVENT_FATAL ? "fatal error" : "a queue faulted",
-		spanker_read(card, SPK_REG_FATAL_REASON));
-	spanker_recover(card);
+	if (causes & SPK_EVENT_TEMP)
+		temperature_crossed(card);
+	if (causes & SPK_EVENT_FATAL) {
+		dev_err(&card->dev, "fatal error (reason register %#x)\n",
+			spanker_read(card, SPK_REG_FATAL_REASON));
+		spanker_dump(card, NULL, "fatal error");
+		spanker_trouble(card, READ_ONCE(card->generation),
+				SPANKER_TROUBLE_CARD);
+	} else if (causes & SPK_EVENT_QUEUE_FAULT) {
+		spanker_queues_faulted(card);
+	}
 }
 
 static void service_queue(struct spanker_card *card, u32 queue)

@@ -25,6 +25,11 @@ module_param(default_deadline_ms, uint, 0644);
 MODULE_PARM_DESC(default_deadline_ms,
 		 "deadline of work that brings none, ms from its submission (default 30000, 0: none)");
 
+static uint hang_ms = 2000;
+module_param(hang_ms, uint, 0644);
+MODULE_PARM_DESC(hang_ms,
+		 "a command that runs so long without progress, or a queue that decodes nothing so long, hangs, ms (default 2000, 0: never)");
+
 struct workqueue_struct *spanker_workqueue;
 static dev_t first_devt;
 
@@ -45,6 +50,11 @@ dev_t spanker_devt(u32 minor)
 u64 spanker_default_deadline_ns(void)
 {
 	return (u64)READ_ONCE(default_deadline_ms) * NSEC_PER_MSEC;
+}
+
+u64 spanker_hang_ns(void)
+{
+	return (u64)READ_ONCE(hang_ms) * NSEC_PER_MSEC;
 }
 
 /* ---- numbers ---- */

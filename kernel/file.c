@@ -62,6 +62,8 @@ struct spanker_file *spanker_file_create(struct spanker_card *card)
 	file->mm = current->mm;
 	if (file->mm)
 		mmgrab(file->mm);
+	file->pid = task_tgid_nr(current);
+	strscpy(file->comm, current->group_leader->comm, sizeof(file->comm));
 	mutex_init(&file->submit_lock);
 	mutex_init(&file->read_lock);
 	mutex_init(&file->lock);

@@ -185,6 +185,51 @@ void spanker_tell_state(struct spanker_card *card, enum spanker_card_state old)
 	end_event(skb, header, GROUP_HEALTH, err);
 }
 
+void spanker_tell_rung(struct spanker_card *card, enum spanker_reset_rung rung,
+		       int result)
+{
+	struct sk_buff *skb;
+	void *header;
+	int err;
+
+	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_RESET_RUNG, &header);
+	if (!skb)
+		return;
+	err = nla_put_u32(skb, SPANKER_A_RUNG, rung);
+	if (!err)
+		err = nla_put_s32(skb, SPANKER_A_RESULT, result);
+	end_event(skb, header, GROUP_HEALTH, err);
+}
+
+void spanker_tell_hang(struct spanker_card *card, u32 queue, u32 id, u32 opcode,
+		       pid_t pid)
+{
+	struct sk_buff *skb;
+	void *header;
+	int err = 0;
+
+	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_HANG, &header);
+	if (!skb)
+		return;
+	if (nla_put_u32(skb, SPANKER_A_QUEUE, queue) ||
+	    nla_put_u32(skb, SPANKER_A_COMMAND_ID, id) ||
+	    nla_put_u32(skb, SPANKER_A_OPCODE, opcode) ||
+	    nla_put_u32(skb, SPANKER_A_PID, pid))
+		err = -EMSGSIZE;
+	end_event(skb, header, GROUP_HEALTH, err);
+}
+
+void spanker_tell_temperature(struct spanker_card *card, s32 millidegrees)
+{
+	struct sk_buff *skb;
+	void *header;
+
+	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_TEMPERATURE, &header);
+	if (skb)
+		end_event(skb, header, GROUP_HEALTH,
+			  nla_put_s32(skb, SPANKER_A_TEMP_MC, millidegrees));
+}
+
 void spanker_tell_port(struct spanker_card *card, u32 port)
 {
 	struct sk_buff *skb;

@@ -24,7 +24,7 @@ void spanker_own_start(struct spanker_card *card)
 	spk_ids_init(&own->ids, own->slots, SPANKER_OWN_DEPTH);
 	memset(own->jobs, 0, sizeof(own->jobs));
 	own->aborts = 0;
-	own->failures_max = own->failures + SPK_ZEROING_RESET_AFTER;
+	own->failures = 0;
 	own->moved = jiffies;
 }
 
@@ -42,8 +42,8 @@ u32 spanker_own_room(const struct spanker_card *card,
 	if (kind == SPANKER_JOB_ABORT)
 		return SPANKER_OWN_DEPTH - ZEROING_AT_ONCE - own->aborts;
 	/* What fails again and again waits for a reset. */
-	return own->failures < own->failures_max ? ZEROING_AT_ONCE - zeroing :
-						    0;
+	return own->failures < SPK_ZEROING_FAILURES ? ZEROING_AT_ONCE - zeroing :
+						      0;
 }
 
 /* The caller saw that there is room. */
@@ -135,17 +135,16 @@ static void zeroed(struct spanker_card *card, const struct spk_block *block,
 	struct spanker_own *own = &card->own;
 
 	spk_heap_clean_end(&card->heap, block, status == SPANKER_CARD_OK);
-	if (status == SPANKER_CARD_OK) {
+	if (status == SPANKER_CARD_OK)
 		own->failures = 0;
-		own->failures_max = SPK_ZEROING_RESET_AFTER;
-	}
 	if (status == SPANKER_CARD_OK || status == SPANKER_CARD_CANCELLED)
 		return;
-	if (++own->failures == own->failures_max) {
+	if (++own->failures == SPK_ZEROING_FAILURES) {
 		dev_err(&card->dev,
 			"it failed %u times in a row to zero memory (status %u)\n",
 			own->failures, status);
-		spanker_recover(card);
+		spanker_trouble(card, READ_ONCE(card->generation),
+				SPANKER_TROUBLE_CARD);
 	}
 }
 
@@ -225,11 +224,13 @@ void spanker_own_service(struct spanker_card *card)
  * for any time: it is aborted, and sent again later. An ABORT that is not
  * answered is a hang. card->lock is held, the gate entered.
  */
-static bool is_hung(struct spanker_card *card)
+static bool is_silent(struct spanker_card *card)
 {
 	struct spanker_own *own = &card->own;
 	u32 slot;
 
+	if (!time_after(jiffies, own->moved + msecs_to_jiffies(HANG_MS)))
+		return false;
 	if (own->aborts)
 		return true;
 	for (slot = 0; slot < SPANKER_OWN_DEPTH; slot++)
@@ -239,19 +240,40 @@ static bool is_hung(struct spanker_card *card)
 	return false;
 }
 
+/* In the gate: zeroing hangs like anybody's work. */
+static void look(struct spanker_card *card)
+{
+	struct spk_hang hang;
+	bool silent, hangs;
+
+	mutex_lock(&card->lock);
+	silent = is_silent(card);
+	hangs = spanker_rings_hang(&card->own.rings, &hang);
+	mutex_unlock(&card->lock);
+	if (silent) {
+		spanker_queue_hangs(card, NULL);
+		return;
+	}
+	if (!hangs || !spanker_command_hangs(card, NULL, &hang))
+		return;
+	mutex_lock(&card->lock);
+	if (spanker_own_room(card, SPANKER_JOB_ABORT))
+		spanker_own_abort(card, 0, hang.id);
+	mutex_unlock(&card->lock);
+}
+
 void spanker_own_watch(struct work_struct *work)
 {
 	struct spanker_card *card = container_of(to_delayed_work(work),
 						 struct spanker_card, watch);
-	unsigned long hang = msecs_to_jiffies(HANG_MS);
-	bool busy, hung = false;
+	bool busy;
 	int index;
 
 	if (spanker_enter_card(card, &index)) {
 		/* A card that went may come back. */
 		if (READ_ONCE(card->state) == SPANKER_CARD_GONE &&
 		    !READ_ONCE(card->unbound)) {
-			spanker_recover(card);
+			spanker_look_for(card);
 			queue_delayed_work(spanker_workqueue, &card->watch,
 					   msecs_to_jiffies(RETURN_MS));
 		}
@@ -260,15 +282,11 @@ void spanker_own_watch(struct work_struct *work)
 	spanker_own_service(card);
 	mutex_lock(&card->lock);
 	busy = spanker_own_busy(card);
-	if (busy && time_after(jiffies, card->own.moved + hang))
-		hung = is_hung(card);
 	mutex_unlock(&card->lock);
-	if (busy)
+	if (busy) {
+		look(card);
 		queue_delayed_work(spanker_workqueue, &card->watch,
 				   msecs_to_jiffies(LOOK_MS));
-	spanker_exit(card, index);
-	if (hung) {
-		dev_err(&card->dev, "queue 0 does not answer\n");
-		spanker_recover(card);
 	}
+	spanker_exit(card, index);
 }

@@ -289,6 +289,7 @@ void spanker_queue_reap(struct spanker_file *file)
 
 void spanker_queue_service(struct spanker_file *file)
 {
+	bool first = true;
 	u32 count;
 
 	/* A card that never stops to complete does not keep the gate open. */
@@ -296,8 +297,10 @@ void spanker_queue_service(struct spanker_file *file)
 		if (spanker_gate_check(file->card, file->generation))
 			return;
 		mutex_lock(&file->lock);
+		file->queue->services += first;
 		count = reap(file, REAP_BUDGET);
 		mutex_unlock(&file->lock);
+		first = false;
 		cond_resched();
 	} while (count == REAP_BUDGET);
 }
@@ -324,7 +327,7 @@ void spanker_queue_watch(struct spanker_file *file)
 	struct spk_batches *batches = &file->queue->core.batches;
 	u64 next_ns = spk_deadline_next_ns(&batches->deadlines);
 
-	if (batches->flying)
+	if (batches->flying || file->queue->suspect)
 		next_ns = min(next_ns, ktime_get_ns() + LOOK_NS);
 	spanker_queue_tick_at(file, next_ns);
 }
@@ -365,18 +368,46 @@ void spanker_queue_abort_done(struct spanker_file *file, u16 id)
 	mutex_unlock(&file->lock);
 }
 
-/* Nothing moved since the last tick: is anybody there? In the gate. */
-static void look_at_card(struct spanker_file *file)
+/*
+ * The tick found completions, and all work has ended: the last of them must
+ * have raised an interrupt. If its thread did not come by the next tick, the
+ * interrupt is lost.
+ */
+static void look_for_interrupt(struct spanker_file *file, u32 count)
 {
 	struct spanker_queue *queue = file->queue;
-	bool still = queue->looked_seq == queue->core.batches.next_seq &&
-		     queue->looked_head == queue->core.cq.head;
 
-	queue->looked_seq = queue->core.batches.next_seq;
+	if (queue->suspect && queue->suspect_services == queue->services) {
+		mutex_lock(&file->card->lock);
+		file->card->missed_interrupts++;
+		mutex_unlock(&file->card->lock);
+		dev_warn_ratelimited(&file->card->dev,
+				     "an interrupt of queue %u (vector %u) was missed\n",
+				     queue->rings.number, queue->rings.vector);
+	}
+	queue->suspect = count && !queue->core.batches.flying;
+	queue->suspect_services = queue->services;
+}
+
+/* Whether the work gets on. In the gate. */
+static void look_at_work(struct spanker_file *file)
+{
+	struct spanker_queue *queue = file->queue;
+	struct spk_batches *batches = &queue->core.batches;
+	bool still = queue->looked_seq == batches->next_seq &&
+		     queue->looked_head == queue->core.cq.head;
+	struct spk_hang hang;
+
+	queue->looked_seq = batches->next_seq;
 	queue->looked_head = queue->core.cq.head;
-	if (still && queue->core.batches.flying &&
-	    !spanker_card_answers(file->card))
-		spanker_recover(file->card);
+	if (!batches->flying || queue->restarting || !queue->rings.sq)
+		return;
+	if (spanker_rings_hang(&queue->rings, &hang)) {
+		if (spanker_command_hangs(file->card, file, &hang))
+			spk_batch_abort_hung(batches, hang.id);
+	} else if (still && !spanker_card_answers(file->card)) {
+		spanker_look_for(file->card);
+	}
 }
 
 /* In the gate. */
@@ -387,15 +418,18 @@ static void act_on_deadlines(struct spanker_file *file)
 	u64 next_ns;
 	u32 actions;
 
+	/* Answers to ABORTs that nobody was told of. */
+	spanker_own_service(file->card);
 	mutex_lock(&file->lock);
 	queue->tick_ns = SPK_NEVER_NS;
-	reap(file, file->queue->rings.depth);
+	look_for_interrupt(file, reap(file, file->queue->rings.depth));
 	actions = spk_batch_step(&queue->core.batches, now_ns, &next_ns);
 	if (actions & SPK_STEP_HUNG)
-		spanker_recover(file->card);
-	if (actions & SPK_STEP_ABORT)
-		spanker_queue_issue_aborts(file);
-	look_at_card(file);
+		spanker_queue_hangs(file->card, NULL);
+	else if (actions & SPK_STEP_STUCK)
+		spanker_queue_hangs(file->card, file);
+	look_at_work(file);
+	spanker_queue_issue_aborts(file);
 	spanker_queue_watch(file);
 	mutex_unlock(&file->lock);
 	spanker_file_wake(file);
@@ -429,15 +463,72 @@ void spanker_queue_end(struct spanker_file *file, int result, u32 card_status,
 		spanker_rings_free(file->card, &queue->rings);
 }
 
+struct spanker_file *spanker_queue_reported(struct spanker_card *card,
+					    u32 number)
+{
+	struct spanker_file *file;
+	bool wanted;
+
+	mutex_lock(&card->lock);
+	file = card->queue[number];
+	if (file)
+		kref_get(&file->refs);
+	mutex_unlock(&card->lock);
+	if (!file)
+		return NULL;
+	mutex_lock(&file->lock);
+	wanted = file->queue->restarting && !file->queue->closing &&
+		 !spanker_gate_check(card, file->generation);
+	mutex_unlock(&file->lock);
+	if (wanted)
+		return file;
+	spanker_file_put(file);
+	return NULL;
+}
+
+/*
+ * From here on the file may want to close; it waits for reset_lock, which is
+ * held, before it touches the queue.
+ */
+int spanker_queue_restart(struct spanker_file *file)
+{
+	struct spanker_queue *queue = file->queue;
+	struct spanker_card *card = file->card;
+	int index, err;
+
+	lockdep_assert_held(&card->reset_lock);
+	err = spanker_rings_quiesce(card, &queue->rings, file->generation);
+	if (!err)
+		err = spanker_enter(card, file->generation, &index);
+	if (err)
+		return err;
+	mutex_lock(&file->lock);
+	reap(file, queue->rings.depth);
+	spk_queue_restart(&queue->core, -EIO);
+	spanker_rings_start(card, &queue->rings);
+	queue->restarting = false;
+	mutex_unlock(&file->lock);
+	spanker_exit(card, index);
+	spanker_file_wake(file);
+	return 0;
+}
+
 void spanker_queue_stop(struct spanker_file *file)
 {
 	struct spanker_queue *queue = file->queue;
+	bool restarting;
 
 	if (!queue)
 		return;
 	mutex_lock(&file->lock);
 	queue->closing = true;
+	restarting = queue->restarting;
 	mutex_unlock(&file->lock);
+	if (restarting) {
+		/* Whoever starts it again has seen it, or is done with it. */
+		mutex_lock(&file->card->reset_lock);
+		mutex_unlock(&file->card->reset_lock);
+	}
 	cancel_delayed_work_sync(&queue->tick);
 	spanker_rings_stop(file->card, &queue->rings, file->generation);
 }

@@ -201,11 +201,12 @@ int spanker_records_wait(struct spanker_file *file,
 /* ---- poll ---- */
 
 /* file->lock is held. */
-static bool has_room(const struct spk_queue *queue)
+static bool has_room(const struct spanker_queue *of)
 {
+	const struct spk_queue *queue = &of->core;
 	const struct spk_batches *batches = &queue->batches;
 
-	return queue->ids.idle && spk_sq_space(&queue->sq) &&
+	return !of->restarting && queue->ids.idle && spk_sq_space(&queue->sq) &&
 	       batches->reserved + spk_batch_unread(batches) < batches->limit;
 }
 
@@ -220,7 +221,7 @@ __poll_t spanker_records_poll(struct file *filp, struct spanker_file *file,
 		spanker_queue_reap(file);
 		if (spk_batch_unread(&file->queue->core.batches))
 			mask |= EPOLLIN | EPOLLRDNORM;
-		if (has_room(&file->queue->core))
+		if (has_room(file->queue))
 			mask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	mutex_unlock(&file->lock);

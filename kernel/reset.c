@@ -97,7 +97,7 @@ static int restart(struct spanker_card *card)
 	return err;
 }
 
-static int do_reset(struct spanker_card *card, u32 mode)
+int spanker_reset_now(struct spanker_card *card, u32 mode)
 {
 	if (card->state != SPANKER_CARD_RESETTING)
 		shut_gate(card, SPANKER_CARD_RESETTING);
@@ -110,18 +110,19 @@ static int do_reset(struct spanker_card *card, u32 mode)
 	return restart(card);
 }
 
-/* Resets do not help: nobody may use it until an administrator resets it. */
-static void give_up(struct spanker_card *card)
+void spanker_give_up(struct spanker_card *card)
 {
-	dev_err(&card->dev, "it cannot zero its memory, also after a reset\n");
-	shut_gate(card, SPANKER_CARD_RESETTING);
+	if (card->state == SPANKER_CARD_DEAD)
+		return;
+	if (card->state != SPANKER_CARD_RESETTING)
+		shut_gate(card, SPANKER_CARD_RESETTING);
 	soft_reset(card);
 	pci_clear_master(card->pdev);
 	end_files(card, -EIO, false);
 	spanker_set_state(card, SPANKER_CARD_DEAD);
 }
 
-static void vanish(struct spanker_card *card)
+void spanker_vanish(struct spanker_card *card)
 {
 	if (card->state == SPANKER_CARD_GONE)
 		return;
@@ -146,7 +147,7 @@ static void come_back(struct spanker_card *card)
  * Whether it is there. A card held in reset is silent as well, but its
  * configuration space is not.
  */
-static bool is_gone(struct spanker_card *card)
+bool spanker_is_gone(struct spanker_card *card)
 {
 	return !spanker_card_answers(card) &&
 	       !pci_device_is_present(card->pdev);
@@ -172,12 +173,14 @@ static int reset_locked(struct spanker_card *card, u32 mode)
 	if (card->state == SPANKER_CARD_PROBING)
 		return -EAGAIN;
 	card->taken = false;
-	if (is_gone(card))
-		vanish(card);
+	if (spanker_is_gone(card))
+		spanker_vanish(card);
 	if (card->state == SPANKER_CARD_GONE)
 		return -ENODEV;
-	card->own.failures = 0;
-	return do_reset(card, mode);
+	mutex_lock(&card->lock);
+	spk_ladder_forgive(&card->ladder);
+	mutex_unlock(&card->lock);
+	return spanker_reset_now(card, mode);
 }
 
 int spanker_reset(struct spanker_card *card, u32 mode)
@@ -190,48 +193,24 @@ int spanker_reset(struct spanker_card *card, u32 mode)
 	return err;
 }
 
-void spanker_recover(struct spanker_card *card)
-{
-	WRITE_ONCE(card->recover_generation, READ_ONCE(card->generation));
-	/* Who asks may be a file that is closed before the work runs. */
-	spanker_card_get(card);
-	if (!queue_work(spanker_workqueue, &card->recover))
-		spanker_card_put(card);
-}
-
-/* It hangs. */
-static void heal(struct spanker_card *card)
-{
-	if (card->own.failures >= SPK_ZEROING_DEAD_AFTER) {
-		give_up(card);
-		return;
-	}
-	dev_err(&card->dev, "it hangs: resetting it\n");
-	if (!do_reset(card, SPANKER_RESET_SOFT))
-		return;
-	/* What does not answer any more needs no minute of a bus reset. */
-	if (is_gone(card))
-		vanish(card);
-	else
-		do_reset(card, SPANKER_RESET_FLR);
-}
-
 void spanker_recover_work(struct work_struct *work)
 {
 	struct spanker_card *card = container_of(work, struct spanker_card,
 						 recover);
+	u64 troubles;
 
 	mutex_lock(&card->reset_lock);
+	troubles = atomic64_xchg(&card->troubles, 0);
 	if (card->unbound || card->taken)
 		goto out;
-	if (is_gone(card)) {
-		vanish(card);
+	if (spanker_is_gone(card)) {
+		spanker_vanish(card);
 	} else if (card->state == SPANKER_CARD_GONE) {
 		if (spanker_card_answers(card))
 			come_back(card);
 	} else if (card->state == SPANKER_CARD_READY &&
-		   card->recover_generation == card->generation) {
-		heal(card);
+		   upper_32_bits(troubles) == card->generation) {
+		spanker_climb(card, lower_32_bits(troubles));
 	}
 out:
 	mutex_unlock(&card->reset_lock);

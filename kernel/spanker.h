@@ -49,6 +49,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
+#include <linux/sched.h>
 #include <linux/srcu.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -61,7 +62,9 @@
 #include "core/gate.h"
 #include "core/group.h"
 #include "core/heap.h"
+#include "core/ladder.h"
 #include "core/link_simple.h"
+#include "core/progress.h"
 #include "core/queue.h"
 
 #ifndef __LITTLE_ENDIAN
@@ -102,8 +105,11 @@ struct spanker_rings {
 	u32 vector;
 	struct spk_cmd *sq;	/* NULL: not allocated, or taken back */
 	struct spk_completion *cq;
+	struct spk_status_block *status;
 	dma_addr_t sq_bus;
 	dma_addr_t cq_bus;
+	dma_addr_t status_bus;
+	struct spk_progress *progress;
 };
 
 int spanker_rings_alloc(struct spanker_card *card, struct spanker_rings *rings);
@@ -111,10 +117,15 @@ void spanker_rings_free(struct spanker_card *card, struct spanker_rings *rings);
 /* In the gate: zeroes them, writes the registers, enables the queue. */
 void spanker_rings_start(struct spanker_card *card,
 			 struct spanker_rings *rings);
+/* In the gate: a command runs without progress. */
+bool spanker_rings_hang(struct spanker_rings *rings, struct spk_hang *hang);
 /*
- * Outside: stops the queue and waits for it. When this returns, whatever had
- * to be done, the card does no DMA for the queue any more.
+ * Outside: 0, and the queue is off and does no DMA; else the gate's errno,
+ * -ETIMEDOUT, -ENXIO (nobody answers).
  */
+int spanker_rings_quiesce(struct spanker_card *card,
+			  struct spanker_rings *rings, u32 generation);
+/* The same, whatever has to be done for it. */
 void spanker_rings_stop(struct spanker_card *card, struct spanker_rings *rings,
 			u32 generation);
 
@@ -143,8 +154,7 @@ struct spanker_own {
 	struct spanker_job jobs[SPANKER_OWN_DEPTH];
 	unsigned long moved;	/* jiffies of the last push or completion */
 	u32 aborts;		/* in flight */
-	u32 failures;		/* of FILLs in a row; resets do not end them */
-	u32 failures_max;	/* before the next reset */
+	u32 failures;		/* of FILLs in a row */
 	u32 next_queue;		/* whose aborts come next */
 };
 
@@ -200,7 +210,8 @@ struct spanker_card {
 	unsigned long taken_at;		/* since then (jiffies) */
 	u32 walk;			/* counts walks over the files */
 	struct work_struct recover;
-	u32 recover_generation;		/* that had to be recovered */
+	atomic64_t troubles;		/* SPANKER_TROUBLE_*, and above them */
+					/* the generation that has them */
 
 	struct delayed_work watch;	/* of queue 0, and for its return */
 	atomic_t events;		/* sequence number of netlink events */
@@ -209,6 +220,8 @@ struct spanker_card {
 	struct list_head files;
 	struct spanker_file *queue[SPK_MAX_QUEUES];
 	struct spanker_own own;
+	struct spk_ladder ladder;
+	u32 missed_interrupts;
 	struct spk_heap heap;
 	struct spk_region *nodes;
 	u32 cleaned;			/* counts what may help an allocation */
@@ -282,10 +295,18 @@ int spanker_link_set_admin(struct spanker_card *card, u32 port, u32 flags,
 
 /* ---- reset.c ---- */
 
-/* mode: SPANKER_RESET_*. 0, -ENODEV: it is gone, -EIO: it is dead now. */
+/*
+ * An administrator's; mode: SPANKER_RESET_*. 0, -ENODEV: it is gone, -EIO: it
+ * is dead now.
+ */
 int spanker_reset(struct spanker_card *card, u32 mode);
-/* From anywhere: it hangs or does not answer, see to it. */
-void spanker_recover(struct spanker_card *card);
+/* reset_lock is held; the same without more ado, */
+int spanker_reset_now(struct spanker_card *card, u32 mode);
+/* whether it is there, whatever that takes to find out, */
+bool spanker_is_gone(struct spanker_card *card);
+void spanker_vanish(struct spanker_card *card);
+/* and the end of all attempts. */
+void spanker_give_up(struct spanker_card *card);
 void spanker_recover_work(struct work_struct *work);
 /* Stops it for good; afterwards it reaches no memory. */
 void spanker_card_unbind(struct spanker_card *card);
@@ -293,6 +314,42 @@ void spanker_card_shutdown(struct spanker_card *card);
 /* Around a reset or a sleep that is not ours: the card is taken meanwhile. */
 void spanker_reset_prepare(struct spanker_card *card, bool answers);
 void spanker_reset_done(struct spanker_card *card);
+
+/* ---- ladder.c: what does not do its work ---- */
+
+#define SPANKER_TROUBLE_QUEUE(n)	BIT(n)
+#define SPANKER_TROUBLE_SILENT		BIT(30)	/* it did not answer */
+#define SPANKER_TROUBLE_CARD		BIT(31)
+
+extern const struct attribute_group spanker_recovery_group;
+
+/* From anywhere: see to these, unless the card is of another generation. */
+void spanker_trouble(struct spanker_card *card, u32 generation, u32 troubles);
+
+static inline void spanker_look_for(struct spanker_card *card)
+{
+	spanker_trouble(card, READ_ONCE(card->generation),
+			SPANKER_TROUBLE_SILENT);
+}
+
+/*
+ * In the gate, file->lock held (file NULL: queue 0, and card->lock is not):
+ * a command runs without progress. True: it is to be aborted.
+ */
+bool spanker_command_hangs(struct spanker_card *card, struct spanker_file *file,
+			   const struct spk_hang *hang);
+/* The same for a queue as a whole; it is seen to. */
+void spanker_queue_hangs(struct spanker_card *card, struct spanker_file *file);
+/* In the gate: some queue went to fault. */
+void spanker_queues_faulted(struct spanker_card *card);
+/* reset_lock is held: what was found is acted on. */
+void spanker_climb(struct spanker_card *card, u32 troubles);
+
+/* ---- dump.c ---- */
+
+/* In the gate: what the card and this queue look like, for bug reports. */
+void spanker_dump(struct spanker_card *card, struct spanker_file *file,
+		  const char *why);
 
 /* ---- file.c, queue.c, record.c, submit.c: an open card ---- */
 
@@ -318,6 +375,10 @@ struct spanker_queue {
 	struct delayed_work tick;
 	u64 looked_seq;			/* progress since the last tick */
 	u32 looked_head;
+	u32 services;			/* by interrupts */
+	u32 suspect_services;		/* then completions came without one */
+	bool suspect;
+	bool restarting;		/* it was reported */
 	bool closing;
 	/* memory of core */
 	struct spk_id_slot *ids;
@@ -329,6 +390,8 @@ struct spanker_file {
 	struct kref refs;
 	struct spanker_card *card;	/* held */
 	struct mm_struct *mm;		/* of who opened it; held */
+	pid_t pid;			/* and who that was, for people */
+	char comm[TASK_COMM_LEN];
 	u32 generation;
 	struct list_head in_card;	/* card->lock */
 	u32 walk;			/* reset_lock */
@@ -381,6 +444,11 @@ void spanker_queue_watch(struct spanker_file *file);
 void spanker_queue_end(struct spanker_file *file, int result, u32 card_status,
 		       bool for_good);
 void spanker_queue_stop(struct spanker_file *file);
+/* With a reference: whose queue it is, if that is to be started again. */
+struct spanker_file *spanker_queue_reported(struct spanker_card *card,
+					    u32 number);
+/* reset_lock is held: stops it and starts it again; its work ends -EIO. */
+int spanker_queue_restart(struct spanker_file *file);
 void spanker_queue_free(struct spanker_queue *queue);
 void spanker_file_wake(struct spanker_file *file);
 
@@ -487,6 +555,8 @@ extern const struct attribute_group *spanker_card_groups[];
 
 dev_t spanker_devt(u32 minor);
 u64 spanker_default_deadline_ns(void);
+/* Running so long without progress is a hang; 0: never. */
+u64 spanker_hang_ns(void);
 /* A number for the card by its serial; -ENOSPC: there are too many. */
 int spanker_cards_add(struct spanker_card *card);
 void spanker_cards_remove(struct spanker_card *card);
@@ -508,5 +578,10 @@ void spanker_tell_card(struct spanker_card *card, u32 message);
 void spanker_tell_state(struct spanker_card *card,
 			enum spanker_card_state old);
 void spanker_tell_port(struct spanker_card *card, u32 port);
+void spanker_tell_rung(struct spanker_card *card, enum spanker_reset_rung rung,
+		       int result);
+void spanker_tell_hang(struct spanker_card *card, u32 queue, u32 id, u32 opcode,
+		       pid_t pid);
+void spanker_tell_temperature(struct spanker_card *card, s32 millidegrees);
 
 #endif /* SPANKER_H */

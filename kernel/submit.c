@@ -20,6 +20,8 @@ static int submit_locked(struct spanker_file *file,
 
 	if (!queue->rings.sq)
 		return -ENODEV;
+	if (queue->restarting)
+		return -EAGAIN;
 	err = spk_queue_submit(&queue->core, &queue->env, submission);
 	if (err == -EAGAIN) {
 		/* Completions without an interrupt may be waiting. */

@@ -103,5 +103,6 @@ static const struct attribute_group card_group = {
 
 const struct attribute_group *spanker_card_groups[] = {
 	&card_group,
+	&spanker_recovery_group,
 	NULL
 };

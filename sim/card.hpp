@@ -112,10 +112,10 @@ enum class fault_kind {
     completion_duplicate,
     completion_corrupt_id,
     completion_error,  // value: status
-    queue_hang,        // a: queue; decodes nothing until cleared
-    engine_hang,       // a: lane (SPK_ENGINE_*, SPK_LANE_RX/TX); heads never end
+    queue_hang,   // a: queue; decodes nothing; value: starts of the queue or resets that heal it
+    engine_hang,  // a: lane (SPK_ENGINE_*, SPK_LANE_RX/TX); heads never end; value: resets that do
     gone,              // reads all ones until fault_clear
-    reset_stuck,       // the next reset never completes
+    reset_stuck,       // the next `count` resets never complete
     ddr_uncalibrated,
     dma_fault,     // the next `count` DMA accesses fail; a: skip this many first
     cable_cut,     // a: port
@@ -165,6 +165,9 @@ public:
     // the future.
     bool run(std::uint64_t events = ~std::uint64_t{0});
     bool idle() const;  // nothing is pending
+    // An idle fabric's clock stands still, and so would its status blocks. Whoever runs it calls this
+    // now and then while it is idle: they are written again as they are. True if there were any.
+    bool refresh_status();
     std::uint64_t now_ns() const;
     // Advances an idle fabric's clock (tests of time-outs); work due before
     // `ns` is done on the way.

@@ -116,6 +116,8 @@ void fabric::set_host_vectors(unsigned card, std::uint32_t vectors)
 
 bool fabric::run(std::uint64_t events) { return impl_->turns.run(events); }
 
+bool fabric::refresh_status() { return impl_->turns.refresh_status(); }
+
 bool fabric::idle() const
 {
     const std::lock_guard lock(impl_->m.mutex);

@@ -7,6 +7,7 @@ namespace spanker::sim {
 namespace {
 
 constexpr std::uint64_t events_between_looks = 4096;  // whether the thread shall end
+constexpr std::chrono::milliseconds between_refreshes(100);
 
 }  // namespace
 
@@ -60,10 +61,18 @@ void fabric_thread::rest(bool idle)
         return;
     std::unique_lock hold(lock_);
     const auto stirred = [&] { return woken_ || ends_; };
-    if (next_ns)
+    if (next_ns) {
         changed_.wait_for(hold, std::chrono::nanoseconds(*next_ns - now_ns), stirred);
-    else
-        changed_.wait(hold, stirred);
+        return;
+    }
+    while (!changed_.wait_for(hold, between_refreshes, stirred)) {
+        hold.unlock();
+        const bool shows_work = cards_.refresh_status();
+        hold.lock();
+        if (!shows_work)
+            break;
+    }
+    changed_.wait(hold, stirred);
 }
 
 }  // namespace spanker::sim

@@ -63,4 +63,20 @@ bool fault_set::holds(fault_kind kind, std::uint32_t a, std::uint64_t now_ns) co
                        [&](const fault& armed) { return hits(armed, kind, a, now_ns); });
 }
 
+std::vector<fault> fault_set::wear(fault_kind kind, std::uint32_t a)
+{
+    std::vector<fault> healed;
+    for (std::size_t i = 0; i < armed_.size();) {
+        fault& worn = armed_[i];
+        const bool hit = worn.kind == kind && (a == any_target || worn.a == a);
+        if (hit && worn.value != 0 && --worn.value == 0) {
+            healed.push_back(worn);
+            armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(i));
+        } else {
+            i++;
+        }
+    }
+    return healed;
+}
+
 }  // namespace spanker::sim

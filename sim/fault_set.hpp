@@ -27,6 +27,8 @@ public:
     bool take_dma(std::uint64_t now_ns);
     // Stands a fault of that kind for `a` now? Nothing is used up.
     bool holds(fault_kind kind, std::uint32_t a, std::uint64_t now_ns) const;
+    // Something happened to `a` (or to all) that heals such faults after `value` times (0: never). Those that this healed.
+    std::vector<fault> wear(fault_kind kind, std::uint32_t a);
     bool any() const { return !armed_.empty(); }
 
 private:

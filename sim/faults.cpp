@@ -180,4 +180,16 @@ void fault_heal(machine& m, unsigned c, fault_kind kind)
     }
 }
 
+void faults_see_start(card_state& card, unsigned queue)
+{
+    card.faults.wear(fault_kind::queue_hang, queue);
+}
+
+void faults_see_reset(machine& m, card_state& card)
+{
+    card.faults.wear(fault_kind::queue_hang, any_target);
+    for (const fault& healed : card.faults.wear(fault_kind::engine_hang, any_target))
+        post_hang(m, card.index, healed.a, false);
+}
+
 }  // namespace spanker::sim

@@ -6,6 +6,7 @@
 
 #include <bit>
 
+#include "sim/faults.hpp"
 #include "sim/machine.hpp"
 
 namespace spanker::sim {
@@ -89,6 +90,7 @@ void create(machine& m, card_state& card, unsigned q)
         return;
     }
     queue_wipe(queue);
+    faults_see_start(card, q);
     queue.enabled = true;
     queue.state = SPK_QSTATE_RUNNING;
     post_for(m, card, q, [](machine& it, const action& what) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/reset.hpp"
 
+#include "sim/faults.hpp"
 #include "sim/machine.hpp"
 
 namespace spanker::sim {
@@ -46,8 +47,9 @@ void card_reset(machine& m, card_state& card, card_reset_kind kind)
         return;
     card.epoch++;
     card.reset_generation++;
-    if (card.faults.take(fault_kind::reset_stuck, any_target, m.now_ns()))
-        card.held_in_reset = true;
+    card.held_in_reset =
+        card.faults.take(fault_kind::reset_stuck, any_target, m.now_ns()).has_value();
+    faults_see_reset(m, card);
     if (kind != card_reset_kind::soft) {
         card.pci.reset();
         card.irq.reset();

@@ -130,4 +130,15 @@ void runner::advance_to(timing::time_ps until)
     thread_ = std::thread::id();
 }
 
+bool runner::refresh_status()
+{
+    if (runs_here())
+        return false;
+    const std::lock_guard lock(mutex_);
+    thread_ = std::this_thread::get_id();
+    const bool any = status_refresh(m_);
+    thread_ = std::thread::id();
+    return any;
+}
+
 }  // namespace spanker::sim

@@ -20,6 +20,8 @@ public:
     // fabric::run(). From inside itself (a host callback) it does nothing and returns false.
     bool run(std::uint64_t events);
     void advance_to(timing::time_ps until);
+    // fabric::refresh_status().
+    bool refresh_status();
 
     // Calls act() if nobody turns the clockwork now, on the runner's terms.
     template <typename action_function>

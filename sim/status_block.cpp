@@ -69,11 +69,15 @@ std::uint32_t queues_to_show(const machine& m, const card_state& card)
 
 }  // namespace
 
-void status_refresh(machine& m)
+bool status_refresh(machine& m)
 {
+    bool any = false;
     for (const auto& card : m.cards)
-        for (std::uint32_t left = queues_to_show(m, *card); left != 0; left &= left - 1)
+        for (std::uint32_t left = queues_to_show(m, *card); left != 0; left &= left - 1) {
             write_block(m, *card, static_cast<unsigned>(std::countr_zero(left)));
+            any = true;
+        }
+    return any;
 }
 
 timing::time_ps status_due_ps(const machine& m)

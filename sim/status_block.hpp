@@ -10,8 +10,9 @@
 
 namespace spanker::sim {
 
-// Writes every block whose lanes hold commands, or held some when last written. Runner, no lock held.
-void status_refresh(machine& m);
+// Writes every block whose lanes hold commands, or held some when last written; whether there were any. Runner, no lock
+// held.
+bool status_refresh(machine& m);
 // When a block has to be written next while the clock runs; timing::never if no block has anything to show.
 timing::time_ps status_due_ps(const machine& m);
 

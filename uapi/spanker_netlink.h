@@ -65,6 +65,7 @@ enum spanker_genl_message {
 					/* and back */
 	SPANKER_MSG_RESET_RUNG,		/* CARD SEQ TIME RUNG RESULT */
 	SPANKER_MSG_HANG,		/* CARD SEQ TIME QUEUE COMMAND_ID */
+					/* OPCODE PID */
 	SPANKER_MSG_TEMPERATURE,	/* CARD SEQ TIME TEMP_MC */
 
 	/* add new messages above */
@@ -115,12 +116,17 @@ enum spanker_genl_attribute {
 	SPANKER_A_RUNG,			/* u32: enum spanker_reset_rung */
 	SPANKER_A_RESULT,		/* s32: 0 or negative errno */
 	SPANKER_A_QUEUE,		/* u32 */
-	SPANKER_A_COMMAND_ID,		/* u32: spk_cmd.id */
+	SPANKER_A_COMMAND_ID,		/* u32: spk_cmd.id; SPANKER_NO_COMMAND: */
+					/* the queue itself */
+	SPANKER_A_OPCODE,		/* u32: enum spk_opcode, NOP if none */
+	SPANKER_A_PID,			/* u32: whose queue; 0: the driver's */
 
 	/* add new attributes above */
 	__SPANKER_A_COUNT,
 	SPANKER_A_MAX = __SPANKER_A_COUNT - 1
 };
+
+#define SPANKER_NO_COMMAND	0xffffffffu
 
 enum spanker_genl_lane_attribute {
 	SPANKER_A_LANE_UNSPEC = 0,

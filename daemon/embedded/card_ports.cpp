@@ -42,6 +42,11 @@ void driven_card::take_events()
     if (causes == 0 || causes == ~std::uint32_t{0})
         return;
     write(SPK_REG_EVENT_CAUSE, causes);
+    if (causes & SPK_EVENT_TEMP)
+        home_.events.add(
+            event_temperature{number_, static_cast<std::int32_t>(read(SPK_REG_TEMP_MC))});
+    troubled_ |= (causes & SPK_EVENT_FATAL) != 0;
+    queue_faulted_ |= (causes & SPK_EVENT_QUEUE_FAULT) != 0;
     for (std::uint32_t port = 0; port < caps_.ports; port++)
         if (causes & SPK_EVENT_PORT(port))
             port_event(port);

@@ -49,9 +49,11 @@ void driven_card::zero_more()
     const std::uint64_t most = has_work() ? zero_beside_work_bytes : zero_alone_bytes;
     spk_block block;
     // What fails again and again waits for a reset.
-    while (state_ == SPANKER_CARD_READY && zero_failures_ < zero_failures_most_ &&
+    while (state_ == SPANKER_CARD_READY && zero_failures_ < SPK_ZEROING_FAILURES &&
            own_.room() > kept_for_aborts && spk_heap_clean_begin(&heap_, most, &block))
         own_.zero(block);
+    if (busy())
+        home_.deadline_at(monotonic_ns() + look_interval_ns());
 }
 
 void driven_card::service_own()
@@ -63,12 +65,10 @@ void driven_card::service_own()
     while (own_.reap(job, status)) {
         if (job.what == driver_job::kind::zero) {
             spk_heap_clean_end(&heap_, &job.block, status == SPANKER_CARD_OK);
-            if (status == SPANKER_CARD_OK) {
+            if (status == SPANKER_CARD_OK)
                 zero_failures_ = 0;
-                zero_failures_most_ = SPK_ZEROING_RESET_AFTER;
-            } else if (++zero_failures_ == zero_failures_most_) {
-                zeroing_fails_ = true;
-            }
+            else if (++zero_failures_ == SPK_ZEROING_FAILURES)
+                troubled_ = true;
         } else if (embedded_file* file = files[job.queue]) {
             spk_batch_abort_done(&file->queue().batches(), job.id, now_ns);
             home_.deadline_at(now_ns + SPK_ABORT_GRACE_NS);
@@ -76,7 +76,7 @@ void driven_card::service_own()
     }
     issue_aborts(now_ns);
     zero_more();
-    if (zeroing_fails_)
+    if (troubled_ || queue_faulted_)
         home_.deadline_at(now_ns);
 }
 
@@ -95,26 +95,29 @@ std::uint64_t driven_card::step(std::uint64_t now_ns)
 {
     std::uint64_t next_ns = SPK_NEVER_NS;
     std::uint32_t actions = 0;
+    const std::uint32_t generation = generation_;
     for (embedded_file* file : files) {
         if (!file || file->generation() != generation_)
             continue;
         u64 file_next_ns;
-        actions |= spk_batch_step(&file->queue().batches(), now_ns, &file_next_ns);
+        const u32 wanted = spk_batch_step(&file->queue().batches(), now_ns, &file_next_ns);
         file->update_fd();
         next_ns = std::min<std::uint64_t>(next_ns, file_next_ns);
+        actions |= wanted;
+        if (file->queue().restarting())
+            continue_restart(*file, now_ns);
+        else if (wanted & SPK_STEP_STUCK)
+            queue_is_stuck(*file, now_ns);
     }
-    if (std::exchange(zeroing_fails_, false))
-        actions |= SPK_STEP_HUNG;
-    if (actions & SPK_STEP_HUNG) {
-        if (zero_failures_ >= SPK_ZEROING_DEAD_AFTER)
-            give_up();
-        else
-            (void)reset_again(SPANKER_RESET_SOFT);
-        return SPK_NEVER_NS;
-    }
+    if (std::exchange(queue_faulted_, false))
+        look_for_faults(now_ns);
+    if (generation == generation_ &&
+        (std::exchange(troubled_, false) || (actions & SPK_STEP_HUNG)))
+        in_trouble(now_ns);
+    next_ns = std::min(next_ns, look(now_ns));
     if ((actions & SPK_STEP_ABORT) && own_.room() != 0) {
         issue_aborts(now_ns);
-        return std::min<std::uint64_t>(next_ns, now_ns + SPK_ABORT_TIMEOUT_NS);
+        next_ns = std::min<std::uint64_t>(next_ns, now_ns + SPK_ABORT_TIMEOUT_NS);
     }
     return next_ns;
 }

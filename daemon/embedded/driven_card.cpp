@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probe, reset, loss and return.
+// Probe, loss and return.
 #include "daemon/embedded/driven_card.hpp"
 
 #include <time.h>
@@ -115,10 +115,12 @@ result<void> driven_card::bring_up()
     enable_bus_and_vectors();
     write(SPK_REG_CARD_ID, number_);
     own_.start();
-    zero_failures_most_ = zero_failures_ + SPK_ZEROING_RESET_AFTER;
+    zero_failures_ = 0;
+    troubled_ = queue_faulted_ = false;
     write(SPK_REG_EVENT_VECTOR, own_vector);
     write(SPK_REG_EVENT_CAUSE, all_ones);
-    write(SPK_REG_EVENT_MASK, (1u << caps_.ports) - 1);
+    write(SPK_REG_EVENT_MASK,
+          SPK_EVENT_FATAL | SPK_EVENT_TEMP | SPK_EVENT_QUEUE_FAULT | ((1u << caps_.ports) - 1));
     write(SPK_REG_CTRL, SPK_CTRL_ENABLE);
     auto* nodes = static_cast<spk_region*>(nodes_.data());
     if (spk_heap_init(&heap_, caps_.ddr_bytes, nodes, heap_nodes))
@@ -144,7 +146,7 @@ result<void> driven_card::probe()
     return up;
 }
 
-// ---- reset, loss, return ----
+// ---- loss, return ----
 
 void driven_card::end_all(int result, std::uint32_t card_status)
 {
@@ -154,38 +156,6 @@ void driven_card::end_all(int result, std::uint32_t card_status)
         spk_batch_fail_all(&file->queue().batches(), result, card_status);
         file->update_fd();
     }
-}
-
-result<void> driven_card::reset(std::uint32_t mode)
-{
-    zero_failures_ = 0;
-    return reset_again(mode);
-}
-
-// Resets do not help.
-void driven_card::give_up()
-{
-    set_state(SPANKER_CARD_RESETTING);
-    write(SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
-    end_all(-EIO, SPANKER_CARD_RESET);
-    set_state(SPANKER_CARD_DEAD);
-}
-
-result<void> driven_card::reset_again(std::uint32_t mode)
-{
-    check_presence();
-    if (state_ == SPANKER_CARD_GONE)
-        return tl::unexpected(refusals::gate(number_, -ENODEV));
-    set_state(SPANKER_CARD_RESETTING);
-    end_all(-ESTALE, SPANKER_CARD_RESET);
-    if (mode == SPANKER_RESET_FLR)
-        home_.fabric->reset(number_, sim::reset_kind::flr);
-    else
-        write(SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
-    auto up = bring_up();
-    if (!up)
-        set_state(SPANKER_CARD_DEAD);
-    return up;
 }
 
 void driven_card::vanish()

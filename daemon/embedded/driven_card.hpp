@@ -22,7 +22,9 @@
 #include "kernel/core/caps.h"
 #include "kernel/core/gate.h"
 #include "kernel/core/heap.h"
+#include "kernel/core/ladder.h"
 #include "kernel/core/link_simple.h"
+#include "kernel/core/progress.h"
 
 namespace spanker::daemon::embedded {
 
@@ -34,9 +36,10 @@ public:
     driven_card(machine& home, unsigned number) : home_(home), number_(number) {}
 
     result<void> probe();
-    // Ends all work with CARD_RESET, resets, and brings the card up again. What failed before is
-    // forgotten.
+    // An administrator's: ends all work with CARD_RESET, resets, and brings the card up again.
     result<void> reset(std::uint32_t mode);
+    // It does not do its work, and no single command or queue is to blame.
+    void in_trouble(std::uint64_t now_ns);
     // Looks whether the card still answers, or answers again.
     void check_presence();
 
@@ -72,8 +75,9 @@ public:
 
     // The driver's own completions and events of the ports.
     void service_own();
-    // Deadlines up to now; returns when to call again.
+    // Deadlines up to now, and trouble; returns when to call again.
     std::uint64_t step(std::uint64_t now_ns);
+    std::uint64_t look_interval_ns() const;
     void issue_aborts(std::uint64_t now_ns);
 
     // Ports.
@@ -90,9 +94,21 @@ private:
     void start_ports();
     void end_all(int result, std::uint32_t card_status);
     void vanish();
+    void set_state(spanker_card_state next);
+
+    // Trouble (card_recovery.cpp).
     result<void> reset_again(std::uint32_t mode);
     void give_up();
-    void set_state(spanker_card_state next);
+    void tell_rung(std::uint32_t rung, int err);
+    // True: the command is to be aborted.
+    bool command_hangs(std::uint32_t queue, const spk_hang& hang, std::uint64_t now_ns);
+    void queue_is_stuck(embedded_file& file, std::uint64_t now_ns);
+    void continue_restart(embedded_file& file, std::uint64_t now_ns);
+    void look_for_faults(std::uint64_t now_ns);
+    void look_at(embedded_file& file, std::uint64_t now_ns);
+    void look_at_own(std::uint64_t now_ns);
+    std::uint64_t look(std::uint64_t now_ns);
+
     void take_events();
     void port_event(std::uint32_t port);
     std::uint32_t port_register(std::uint32_t port, std::uint32_t reg) const;
@@ -107,9 +123,12 @@ private:
     driver_queue own_;
     pages nodes_;
     spk_heap heap_{};
-    std::uint32_t zero_failures_ = 0;  // in a row; resets by itself do not end them
-    std::uint32_t zero_failures_most_ = SPK_ZEROING_RESET_AFTER;  // before the next reset
-    bool zeroing_fails_ = false;                                  // step() acts on it
+    std::uint32_t zero_failures_ = 0;  // in a row
+    // step() acts on them.
+    bool troubled_ = false;
+    bool queue_faulted_ = false;
+    spk_ladder ladder_{};
+    std::uint64_t next_look_ns_ = 0;
     std::array<spk_link_simple, SPK_MAX_PORTS> links_{};
 };
 

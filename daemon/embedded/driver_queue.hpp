@@ -31,6 +31,7 @@ public:
     void start();  // after make, and again after each reset
 
     std::uint32_t room() const { return ids_.idle; }
+    ring_pair& rings() { return rings_; }
     // Only with room; rings the doorbell.
     void zero(const spk_block& block);
     void abort(std::uint32_t queue, std::uint16_t id);

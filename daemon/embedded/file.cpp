@@ -98,18 +98,13 @@ void embedded_file::stop_queue()
         const std::lock_guard hold(home_->lock);
         if (!alive())
             return;
-        queue_.rings().stop();
+        queue_.close();
     }
-    const auto stopped = [&] {
-        const std::uint32_t state = queue_.rings().state();
-        return !alive() || (state != SPK_QSTATE_STOPPING && state != SPK_QSTATE_RUNNING);
-    };
+    const auto stopped = [&] { return !alive() || queue_.rings().is_off(); };
     const bool done = home_->advance_until(stopped);
     const std::lock_guard hold(home_->lock);
     if (!done && alive())
-        (void)card_.reset(SPANKER_RESET_SOFT);  // it does not stop: take the card from it
-    if (alive())
-        queue_.rings().disable();
+        card_.in_trouble(monotonic_ns());  // it does not stop
 }
 
 result<void> embedded_file::check_gate() const
@@ -304,14 +299,16 @@ result<std::uint64_t> embedded_file::submit(std::span<const spanker_work_item> i
     if (auto open = check_gate(); !open)
         return tl::unexpected(open.error());
     const std::uint64_t default_ns = home_->default_deadline_ns;
+    const std::uint64_t now_ns = monotonic_ns();
     spk_submission submission{};
     submission.items = items.data();
     submission.count = static_cast<u32>(std::min<std::size_t>(items.size(), ~u32{0}));
     submission.cookie = cookie;
-    submission.default_deadline_ns = default_ns ? monotonic_ns() + default_ns : 0;
+    submission.default_deadline_ns = default_ns ? now_ns + default_ns : 0;
     if (const int err = queue_.submit(env_, submission))
         return tl::unexpected(refusal(err, submission, items));
     home_->deadline_at(spk_deadline_next_ns(&queue_.batches().deadlines));
+    home_->deadline_at(now_ns + card_.look_interval_ns());
     return submission.out_seq;
 }
 

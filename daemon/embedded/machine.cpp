@@ -49,10 +49,9 @@ void machine::step()
     const std::uint64_t now_ns = monotonic_ns();
     if (now_ns < next_step_ns_)
         return;
-    std::uint64_t next_ns = never;
+    next_step_ns_ = never;  // what is asked for meanwhile counts
     for (const auto& card : cards)
-        next_ns = std::min(next_ns, card->step(now_ns));
-    next_step_ns_ = next_ns;
+        deadline_at(card->step(now_ns));
 }
 
 void machine::deadline_at(std::uint64_t ns)

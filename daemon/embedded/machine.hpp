@@ -41,6 +41,7 @@ struct machine final {
     event_bell events;
     export_table exports;
     std::uint64_t default_deadline_ns = 0;  // from submission; 0: none
+    std::uint64_t hang_ns = 0;              // running without progress; 0: for ever
     bool real_pace = false;
 
     driven_card* find(std::uint32_t card)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory and registers of one queue pair: rings in this process's memory, seen
-// by the card at bus addresses; the SQ read only.
+// Memory and registers of one queue pair: rings and status block in this process's
+// memory, seen by the card at bus addresses; the SQ read only.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "daemon/embedded/bus_map.hpp"
 #include "daemon/embedded/pages.hpp"
+#include "kernel/core/progress.h"
 #include "sim/card.hpp"
 
 namespace spanker::daemon::embedded {
@@ -27,11 +29,13 @@ public:
 
     // Rings zeroed, registers written, queue enabled: counters start at 0.
     void start();
-    // Asks for the stop; the state register says when it is done.
+    // Asks for the end; until is_off() the card may still do DMA for it.
     void stop();
-    void disable();
+    bool is_off();
     std::uint32_t state() const;  // SPK_QSTATE_*, all ones when the card is gone
     std::uint32_t sq_head() const;
+    // A command that runs without progress.
+    std::optional<spk_hang> find_hang(std::uint64_t now_ns, std::uint64_t hang_ns);
     void ring_sq(std::uint32_t tail);
     void ring_cq(std::uint32_t head);
 
@@ -49,8 +53,9 @@ private:
     queue_place place_;
     bus_map* bus_ = nullptr;
     std::uint32_t depth_ = 0;
-    pages sq_, cq_;
-    bus_range sq_bus_, cq_bus_;  // after the pages: unmapped first
+    spk_progress progress_{};
+    pages sq_, cq_, status_;
+    bus_range sq_bus_, cq_bus_, status_bus_;  // after the pages: unmapped first
 };
 
 }  // namespace spanker::daemon::embedded

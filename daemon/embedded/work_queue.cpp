@@ -28,6 +28,8 @@ bool work_queue::make(bus_map& bus, const queue_place& place, std::uint32_t dept
 
 int work_queue::submit(const spk_item_env& env, spk_submission& submission)
 {
+    if (restarting())
+        return -EAGAIN;
     int err = spk_queue_submit(&queue_, &env, &submission);
     if (err == -EAGAIN) {  // completions without interrupt may be waiting
         reap();
@@ -47,6 +49,25 @@ void work_queue::reap()
     }
     if (taken != 0)
         rings_.ring_cq(queue_.cq.head);
+}
+
+// ---- trouble ----
+
+void work_queue::begin_restart(std::uint64_t now_ns)
+{
+    restart_since_ns_ = now_ns;
+    rings_.stop();
+}
+
+bool work_queue::finish_restart(int result)
+{
+    if (!rings_.is_off())
+        return false;
+    reap();
+    spk_queue_restart(&queue_, result);
+    start();
+    restart_since_ns_ = 0;
+    return true;
 }
 
 }  // namespace spanker::daemon::embedded

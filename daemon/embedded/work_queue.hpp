@@ -24,6 +24,21 @@ public:
     // Takes what the card completed; rings the CQ doorbell once.
     void reap();
 
+    // Stops it, so that it can be started again; no work is taken meanwhile.
+    void begin_restart(std::uint64_t now_ns);
+    bool restarting() const { return restart_since_ns_ != 0; }
+    std::uint64_t restart_since_ns() const { return restart_since_ns_; }
+    // Once it is stopped: what was in flight ends with `result`, and it runs.
+    bool finish_restart(int result);
+    // For good: no restart any more.
+    void close()
+    {
+        closing_ = true;
+        restart_since_ns_ = 0;
+        rings_.stop();
+    }
+    bool closing() const { return closing_; }
+
     ring_pair& rings() { return rings_; }
     const ring_pair& rings() const { return rings_; }
     spk_batches& batches() { return queue_.batches; }
@@ -38,6 +53,8 @@ private:
     std::vector<spk_deadline> deadlines_;
     std::vector<spanker_record> records_;
     spk_queue queue_{};
+    std::uint64_t restart_since_ns_ = 0;  // 0: it is not stopped
+    bool closing_ = false;
 };
 
 }  // namespace spanker::daemon::embedded

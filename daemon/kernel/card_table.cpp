@@ -41,6 +41,16 @@ void card_table::set_state(std::uint32_t card, entry& of, std::uint32_t state)
         events_.add(event_card_state{card, state});
 }
 
+void card_table::take_trouble(const netlink_message& what)
+{
+    if (what.message == SPANKER_MSG_HANG && what.queue && what.command_id)
+        events_.add(event_hang{*what.card, *what.queue, *what.command_id});
+    else if (what.message == SPANKER_MSG_RESET_RUNG && what.rung && what.result)
+        events_.add(event_rung{*what.card, *what.rung, *what.result});
+    else if (what.message == SPANKER_MSG_TEMPERATURE && what.temperature_mc)
+        events_.add(event_temperature{*what.card, *what.temperature_mc});
+}
+
 void card_table::take_event(const netlink_message& what)
 {
     if (!what.card)
@@ -63,6 +73,8 @@ void card_table::take_event(const netlink_message& what)
         at.missed = wants_dump_ = true;
     at.seq = *what.seq;
     at.generation = what.reset_generation.value_or(at.generation);
+    if (at.shown)
+        take_trouble(what);
     if (what.state && *what.state != at.state)
         set_state(*what.card, at, *what.state);
 }

@@ -46,6 +46,7 @@ public:
     std::vector<event> take_events() { return events_.take(); }
 
 private:
+    void take_trouble(const netlink_message& what);
     struct entry {
         bool shown = false;
         bool missed = false;  // a number in its sequence

@@ -107,6 +107,16 @@ public:
             return read(attribute, out.card);
         case SPANKER_A_SEQ:
             return read(attribute, out.seq);
+        case SPANKER_A_QUEUE:
+            return read(attribute, out.queue);
+        case SPANKER_A_COMMAND_ID:
+            return read(attribute, out.command_id);
+        case SPANKER_A_RUNG:
+            return read(attribute, out.rung);
+        case SPANKER_A_RESULT:
+            return read(attribute, out.result);
+        case SPANKER_A_TEMP_MC:
+            return read(attribute, out.temperature_mc);
         case SPANKER_A_SERIAL:
             return read(attribute, out.serial);
         case SPANKER_A_STATE:

@@ -20,6 +20,8 @@ struct netlink_message {
     std::optional<std::uint32_t> card, seq;
     std::optional<std::uint64_t> serial;                   // of a card
     std::optional<std::uint32_t> state, reset_generation;  // of a card
+    std::optional<std::uint32_t> queue, command_id, rung;  // of hangs and what was done
+    std::optional<std::int32_t> result, temperature_mc;
     std::optional<std::uint32_t> port;
     port_info port_values;  // of messages with a port; what is missing is 0
 };

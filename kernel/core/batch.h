@@ -15,8 +15,9 @@
  * LOST is the flight of a command that the card had decoded: it is over, and
  * gave back its objects. A STRANDED one still stands in the ring, where an
  * ABORT does not find it, and may run yet: its objects stay held until its
- * completion, or the end of the queue. A flight that is ABORTING or STRANDED
- * too long means that the card hangs: step() says so, once.
+ * completion, or the end of the queue; so do those of one that hung and
+ * survived its ABORT. A flight that is ABORTING or STRANDED
+ * too long means that the card or the queue hangs: step() says so, once.
  *
  * The records that unfinished batches will write are reserved when they are
  * opened: in flight plus unread never exceeds the limit, so a record always
@@ -49,6 +50,13 @@ enum spk_flight_state {
 	SPK_FLIGHT_STRANDED,
 };
 
+/* Why a flight is aborted decides its result. */
+enum spk_abort_reason {
+	SPK_ABORT_CANCEL = 0,	/* -ECANCELED: its owner wants it */
+	SPK_ABORT_DEADLINE,	/* -ETIMEDOUT */
+	SPK_ABORT_HANG,		/* -EIO: it runs without progress */
+};
+
 struct spk_flight {
 	u64 cookie;
 	u32 batch;
@@ -58,7 +66,7 @@ struct spk_flight {
 	u16 id;
 	u8 state;		/* enum spk_flight_state */
 	u8 flags;		/* SPANKER_ITEM_* */
-	u8 timed_out;		/* why it is aborted */
+	u8 why;			/* enum spk_abort_reason */
 };
 
 struct spk_batch {
@@ -162,11 +170,13 @@ static inline u32 spk_batch_unread(const struct spk_batches *all)
 
 /* What step() asks for. */
 #define SPK_STEP_ABORT	(1u << 0)	/* see spk_batch_next_abort */
-#define SPK_STEP_HUNG	(1u << 1)	/* an ABORT was not answered, or the */
-					/* queue decodes nothing */
+#define SPK_STEP_HUNG	(1u << 1)	/* the card answers no ABORT */
+#define SPK_STEP_STUCK	(1u << 2)	/* this queue decodes nothing */
 
 /* Acts on deadlines up to now; *next_ns: step again then (SPK_NEVER_NS). */
 u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns);
+/* Wants an ABORT for a command that hangs; -ENOENT: nothing to be done. */
+int spk_batch_abort_hung(struct spk_batches *all, u16 id);
 /* Wants ABORTs for a batch; -ENOENT: it is not in flight. */
 int spk_batch_cancel(struct spk_batches *all, u64 seq);
 void spk_batch_cancel_all(struct spk_batches *all);
@@ -178,7 +188,9 @@ bool spk_batch_next_abort(struct spk_batches *all, u64 now_ns, u16 *id);
 /* The card answered the ABORT of this id. */
 void spk_batch_abort_done(struct spk_batches *all, u16 id, u64 now_ns);
 
-/* Internal to the two files: the one setter of a flight's state, */
+/* Internal to the two files: what the end of an aborted flight is, */
+s32 spk_flight_abort_result(const struct spk_flight *flight);
+/* the one setter of a flight's state, */
 void spk_flight_set(struct spk_batches *all, u32 slot,
 		    enum spk_flight_state state);
 /* and the one way in which an item ends, with or without its objects. */

@@ -13,13 +13,26 @@ static bool is_flying(const struct spk_flight *flight)
 	       flight->state != SPK_FLIGHT_STRANDED;
 }
 
-static void want_abort(struct spk_batches *all, u32 slot, bool timed_out)
+s32 spk_flight_abort_result(const struct spk_flight *flight)
+{
+	switch (flight->why) {
+	case SPK_ABORT_DEADLINE:
+		return -ETIMEDOUT;
+	case SPK_ABORT_HANG:
+		return -EIO;
+	default:
+		return -ECANCELED;
+	}
+}
+
+static void want_abort(struct spk_batches *all, u32 slot,
+		       enum spk_abort_reason why)
 {
 	struct spk_flight *flight = &all->memory.flights[slot];
 
 	if (flight->state != SPK_FLIGHT_FLYING)
 		return;
-	flight->timed_out = timed_out;
+	flight->why = (u8)why;
 	spk_deadline_drop(&all->deadlines, slot);
 	spk_flight_set(all, slot, SPK_FLIGHT_ABORT_WANTED);
 }
@@ -32,9 +45,11 @@ static void give_up(struct spk_batches *all, u32 slot, u64 now_ns)
 		.id = flight->id,
 		.status = SPANKER_CARD_CANCELLED,
 	};
-	s32 result = flight->timed_out ? -ETIMEDOUT : -ECANCELED;
+	s32 result = spk_flight_abort_result(flight);
 
-	if (all->ops->is_decoded(all->context, slot)) {
+	/* One that hangs and survives its ABORT may still be at work. */
+	if (flight->why != SPK_ABORT_HANG &&
+	    all->ops->is_decoded(all->context, slot)) {
 		spk_flight_set(all, slot, SPK_FLIGHT_LOST);
 		all->lost++;
 		all->ops->item_ended(all->context, slot);
@@ -58,11 +73,13 @@ u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
 			break;
 		switch (all->memory.flights[slot].state) {
 		case SPK_FLIGHT_FLYING:
-			want_abort(all, slot, true);
+			want_abort(all, slot, SPK_ABORT_DEADLINE);
 			break;
 		case SPK_FLIGHT_ABORTING:
-		case SPK_FLIGHT_STRANDED:
 			actions |= SPK_STEP_HUNG;
+			break;
+		case SPK_FLIGHT_STRANDED:
+			actions |= SPK_STEP_STUCK;
 			break;
 		case SPK_FLIGHT_ABORTED:
 			give_up(all, slot, now_ns);
@@ -73,6 +90,21 @@ u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
 		actions |= SPK_STEP_ABORT;
 	*next_ns = spk_deadline_next_ns(&all->deadlines);
 	return actions;
+}
+
+int spk_batch_abort_hung(struct spk_batches *all, u16 id)
+{
+	u32 slot = id & SPK_ID_SLOT_MASK;
+	const struct spk_flight *flight;
+
+	if (slot >= all->depth)
+		return -ENOENT;
+	slot = spk_index_nospec(slot, all->depth);
+	flight = &all->memory.flights[slot];
+	if (flight->state != SPK_FLIGHT_FLYING || flight->id != id)
+		return -ENOENT;
+	want_abort(all, slot, SPK_ABORT_HANG);
+	return 0;
 }
 
 int spk_batch_cancel(struct spk_batches *all, u64 seq)
@@ -86,7 +118,7 @@ int spk_batch_cancel(struct spk_batches *all, u64 seq)
 		if (!is_flying(flight) ||
 		    all->memory.batches[flight->batch].seq != seq)
 			continue;
-		want_abort(all, slot, false);
+		want_abort(all, slot, SPK_ABORT_CANCEL);
 		err = 0;
 	}
 	return err;
@@ -97,7 +129,7 @@ void spk_batch_cancel_all(struct spk_batches *all)
 	u32 slot;
 
 	for (slot = 0; slot < all->depth; slot++)
-		want_abort(all, slot, false);
+		want_abort(all, slot, SPK_ABORT_CANCEL);
 }
 
 void spk_batch_cancel_group(struct spk_batches *all, u32 group)
@@ -106,7 +138,7 @@ void spk_batch_cancel_group(struct spk_batches *all, u32 group)
 
 	for (slot = 0; group && slot < all->depth; slot++)
 		if (all->memory.flights[slot].group == group)
-			want_abort(all, slot, false);
+			want_abort(all, slot, SPK_ABORT_CANCEL);
 }
 
 u32 spk_batch_group_flights(const struct spk_batches *all, u32 group)

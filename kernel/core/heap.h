@@ -59,9 +59,8 @@ struct spk_block {
 	u32 serial;
 };
 
-/* So many attempts to zero failed in a row: reset the card; it is of no use. */
-#define SPK_ZEROING_RESET_AFTER	3
-#define SPK_ZEROING_DEAD_AFTER	6
+/* So many attempts to zero that failed in a row are the card's trouble. */
+#define SPK_ZEROING_FAILURES	3
 
 struct spk_heap {
 	struct spk_region *nodes;

@@ -35,6 +35,15 @@ void spk_ids_init(struct spk_ids *ids, struct spk_id_slot *slots, u32 depth)
 	}
 }
 
+void spk_ids_forget(struct spk_ids *ids)
+{
+	u32 slot;
+
+	for (slot = 0; slot < ids->depth; slot++)
+		if (ids->slots[slot].busy)
+			append_idle(ids, slot);
+}
+
 int spk_ids_take(struct spk_ids *ids, u16 *id)
 {
 	struct spk_id_slot *slot;

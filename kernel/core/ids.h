@@ -33,6 +33,8 @@ struct spk_ids {
 
 /* slots holds depth entries. */
 void spk_ids_init(struct spk_ids *ids, struct spk_id_slot *slots, u32 depth);
+/* None is in flight any more. Generations go on: old ids stay known as old. */
+void spk_ids_forget(struct spk_ids *ids);
 /* A fresh id; -EAGAIN when all are in flight. */
 int spk_ids_take(struct spk_ids *ids, u16 *id);
 /*

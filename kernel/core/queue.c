@@ -165,3 +165,11 @@ u32 spk_queue_reap(struct spk_queue *queue, u32 budget)
 	}
 	return count;
 }
+
+void spk_queue_restart(struct spk_queue *queue, s32 result)
+{
+	spk_batch_fail_all(&queue->batches, result, SPANKER_CARD_CANCELLED);
+	spk_sq_init(&queue->sq, queue->sq.entries, queue->sq.depth);
+	spk_cq_init(&queue->cq, queue->cq.entries, queue->cq.depth);
+	spk_ids_forget(&queue->ids);
+}

@@ -5,11 +5,15 @@
 // (embedded.cpp), or those that the kernel module drives (hardware.cpp).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "daemon/backend.hpp"
 
 namespace contract {
+
+// Running so long without progress is a hang, for the drivers under test.
+inline constexpr std::uint64_t hang_ms = 300;
 
 class fabric {
 public:

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <string_view>
 #include <variant>
@@ -30,6 +31,8 @@ constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t patience_ns = 30'000 * ms;
 constexpr std::uint64_t look_ns = 5 * ms;
 constexpr unsigned quiet_looks = 3;  // one after the other at which nothing had happened
+
+constexpr const char* hang_parameter = "/sys/module/spanker/parameters/hang_ms";
 
 constexpr std::string_view not_of_nodes[] = {
     "lifecycle.files_and_groups_may_outlive_their_backend"};
@@ -122,6 +125,8 @@ public:
             control_ = std::move(*found);
         else
             trouble_ = "the control channel of the card model: " + text_of(found);
+        if (std::ofstream parameter(hang_parameter); !(parameter << hang_ms << std::flush))
+            trouble_ += std::string(hang_parameter) + " cannot be written";
     }
     std::unique_ptr<backend> open() override;
     void settle(backend& cards) override;

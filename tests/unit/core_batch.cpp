@@ -158,7 +158,7 @@ TEST_F(batch_rig, takes_result_and_port_of_every_card_status)
         {SPANKER_CARD_LINK_DOWN, -ENOLINK, 6},
         {SPANKER_CARD_LINK_ERROR, -ECOMM, 6},
         {SPANKER_CARD_MISMATCH, -EPROTO, 6},
-        {SPANKER_CARD_CANCELLED, -ECANCELED, SPK_NO_PORT},
+        {SPANKER_CARD_CANCELLED, -EIO, SPK_NO_PORT},  // nobody asked for it
         {SPANKER_CARD_RESET, -ESTALE, SPK_NO_PORT},
         {200, -EIO, SPK_NO_PORT},
     };
@@ -400,6 +400,41 @@ TEST_F(batch_rig, cancel_by_group_spares_the_others)
     EXPECT_EQ(aborts(), (std::vector<std::uint16_t>{0, 1}));
 }
 
+TEST_F(batch_rig, a_command_that_hangs_is_aborted_once_and_failed_by_the_card)
+{
+    submit({2}, 10);
+    EXPECT_EQ(spk_batch_abort_hung(&all, 0x1002), -ENOENT) << "an earlier one in this slot";
+    EXPECT_EQ(spk_batch_abort_hung(&all, 0xfff), -ENOENT) << "no such slot";
+    EXPECT_EQ(spk_batch_abort_hung(&all, 2), 0);
+    EXPECT_EQ(spk_batch_abort_hung(&all, 2), -ENOENT) << "it is aborted already";
+    EXPECT_EQ(step(10), SPK_STEP_ABORT) << "its deadline changes nothing any more";
+    EXPECT_EQ(aborts(10), std::vector<std::uint16_t>{2});
+    complete(2, SPANKER_CARD_CANCELLED);
+    const auto got = read();
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].result, -EIO);
+    EXPECT_EQ(got[0].card_status, std::uint32_t{SPANKER_CARD_CANCELLED});
+}
+
+TEST_F(batch_rig, a_command_that_hangs_and_survives_its_abort_keeps_its_objects)
+{
+    submit({2});
+    ASSERT_EQ(spk_batch_abort_hung(&all, 2), 0);
+    aborts(10);
+    spk_batch_abort_done(&all, 2, 20);
+    step(20 + SPK_ABORT_GRACE_NS);
+    EXPECT_EQ(read().at(0).result, -EIO);
+    EXPECT_TRUE(ended_slots.empty()) << "it may be at work";
+    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
+}
+
+TEST_F(batch_rig, what_is_cancelled_though_nobody_asked_failed_with_its_queue)
+{
+    submit({2});
+    complete(2, SPANKER_CARD_CANCELLED);
+    EXPECT_EQ(read().at(0).result, -EIO);
+}
+
 TEST_F(batch_rig, an_unanswered_abort_is_a_hang_and_said_once)
 {
     submit({0}, 10);
@@ -444,11 +479,11 @@ TEST_F(batch_rig, a_command_that_is_still_in_the_ring_ends_but_keeps_its_objects
     EXPECT_EQ(spk_deadline_next_ns(&all.deadlines), SPK_NEVER_NS);
 }
 
-TEST_F(batch_rig, a_ring_that_stands_still_is_a_hang_and_a_reset_gives_the_objects_back)
+TEST_F(batch_rig, a_ring_that_stands_still_is_stuck_and_a_reset_gives_the_objects_back)
 {
     strand();
     EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS - 1), 0u);
-    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
+    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
     EXPECT_EQ(step(21 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), 0u);
     EXPECT_TRUE(ended_slots.empty());
     spk_batch_fail_all(&all, -ESTALE, SPANKER_CARD_RESET);

@@ -82,6 +82,22 @@ TEST_F(id_rig, counts_the_completion_of_an_earlier_command_in_the_slot)
     EXPECT_TRUE(spk_ids_busy(&ids, id));
 }
 
+TEST_F(id_rig, forgets_what_is_in_flight_and_knows_it_as_old)
+{
+    std::vector<std::uint16_t> before, after;
+    for (int n = 0; n < 4; n++)
+        before.push_back(take());
+    ASSERT_EQ(finish(before[1]), 0);
+    spk_ids_forget(&ids);
+    EXPECT_EQ(ids.idle, 8u);
+    for (int n = 0; n < 8; n++)
+        after.push_back(take());
+    for (const std::uint16_t id : before)
+        EXPECT_EQ(finish(id), -ESTALE);
+    for (const std::uint16_t id : after)
+        EXPECT_TRUE(spk_ids_busy(&ids, id));
+}
+
 TEST_F(id_rig, reuses_the_oldest_slot_and_a_generation_only_after_sixteen_uses)
 {
     std::set<std::uint16_t> seen;

@@ -164,6 +164,44 @@ TEST_F(queue_rig, survives_a_card_that_lies_about_ids_and_heads)
     EXPECT_EQ(read().size(), 1u);
 }
 
+TEST_F(queue_rig, starts_again_empty_and_keeps_what_its_owner_has)
+{
+    ASSERT_EQ(submit({good(SPK_OP_FILL), good(SPK_OP_FILL)}), 0);
+    const std::uint16_t done = fetch().id, old = fetch().id;
+    complete(done);
+    complete(old);
+    EXPECT_EQ(spk_queue_reap(&queue, 8), 2u);
+    ASSERT_EQ(submit({good(SPK_OP_FILL), good(SPK_OP_FILL)}), 0);
+    const std::uint16_t lost = fetch().id;
+    complete(lost);
+    EXPECT_EQ(spk_queue_reap(&queue, 8), 1u);
+
+    spk_queue_restart(&queue, -EIO);
+    EXPECT_EQ(puts, 4) << "all objects are given back";
+    auto got = read();
+    ASSERT_EQ(got.size(), 2u);
+    EXPECT_EQ(got[0].result, 0);
+    EXPECT_EQ(got[1].result, -EIO);
+    EXPECT_EQ(got[1].item, 1u) << "the first item had ended well";
+
+    std::fill(sq.begin(), sq.end(), spk_cmd{});
+    std::fill(cq.begin(), cq.end(), spk_completion{});
+    fetched = written = 0;
+    for (std::uint32_t n = 0; n < 3 * depth; n++) {
+        ASSERT_EQ(submit({good(SPK_OP_FILL)}), 0) << n;
+        EXPECT_EQ(last.out_seq, n + 3u);
+        EXPECT_EQ(last.out_doorbell, n + 1u);
+        const std::uint16_t id = fetch().id;
+        EXPECT_NE(id, lost) << "a late completion of before finds nothing";
+        complete(lost);
+        complete(id);
+        EXPECT_EQ(spk_queue_reap(&queue, 8), 2u);
+        got = read();
+        ASSERT_EQ(got.size(), 1u);
+        EXPECT_EQ(got[0].result, 0);
+    }
+}
+
 TEST_F(queue_rig, reaps_no_more_than_its_budget)
 {
     ASSERT_EQ(submit(std::vector<spanker_work_item>(5, good(SPK_OP_NOP))), 0);

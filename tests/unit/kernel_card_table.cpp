@@ -39,7 +39,8 @@ netlink_message link(std::uint32_t card, std::uint32_t seq, std::uint32_t port)
     return out;
 }
 
-// "+1" added, "-1" removed, "1=2" card 1 is in state 2, "1.0" port 0 of card 1.
+// "+1" added, "-1" removed, "1=2" card 1 is in state 2, "1.0" port 0 of card 1, "1?2/7" command 7 of its queue 2 hangs,
+// "1^3:0" it climbed rung 3 with result 0, "1~-5" it has this temperature.
 std::string text(const std::vector<event>& events)
 {
     std::string out;
@@ -52,6 +53,14 @@ std::string text(const std::vector<event>& events)
             out += std::to_string(state->card) + "=" + std::to_string(state->state);
         else if (const auto* port = std::get_if<event_link>(&one))
             out += std::to_string(port->card) + "." + std::to_string(port->port);
+        else if (const auto* hang = std::get_if<event_hang>(&one))
+            out += std::to_string(hang->card) + "?" + std::to_string(hang->queue) + "/" +
+                   std::to_string(hang->command_id);
+        else if (const auto* rung = std::get_if<event_rung>(&one))
+            out += std::to_string(rung->card) + "^" + std::to_string(rung->rung) + ":" +
+                   std::to_string(rung->result);
+        else if (const auto* heat = std::get_if<event_temperature>(&one))
+            out += std::to_string(heat->card) + "~" + std::to_string(heat->millidegrees);
         out += " ";
     }
     return out;
@@ -110,6 +119,38 @@ TEST_F(card_table_test, states_and_ports_are_told_in_order)
     table.take_event(link(1, 7, 0));
     event_of(SPANKER_MSG_STATE_CHANGED, {.card = 1, .seq = 8, .state = SPANKER_CARD_READY});
     EXPECT_EQ(events(), "1=2 1.0 1=1 ");
+    EXPECT_FALSE(table.wants_dump());
+}
+
+TEST_F(card_table_test, hangs_and_what_was_done_are_told)
+{
+    const auto trouble = [&](std::uint8_t kind, std::uint32_t seq) {
+        netlink_message out;
+        out.message = kind;
+        out.card = 1;
+        out.seq = seq;
+        return out;
+    };
+    auto hang = trouble(SPANKER_MSG_HANG, 6);
+    hang.queue = 2;
+    hang.command_id = 7;
+    auto rung = trouble(SPANKER_MSG_RESET_RUNG, 7);
+    rung.rung = SPANKER_RUNG_SOFT;
+    rung.result = -5;
+    table.take_event(hang);
+    EXPECT_EQ(events(), "") << "of a card that is not known";
+    known({.card = 1, .seq = 5});
+    table.take_event(hang);
+    table.take_event(hang);
+    table.take_event(rung);
+    auto heat = trouble(SPANKER_MSG_TEMPERATURE, 8);
+    heat.temperature_mc = -5;
+    table.take_event(heat);
+    EXPECT_EQ(events(), "1?2/7 1^2:-5 1~-5 ");
+    table.take_event(trouble(SPANKER_MSG_HANG, 9));
+    table.take_event(trouble(SPANKER_MSG_RESET_RUNG, 10));
+    table.take_event(trouble(SPANKER_MSG_TEMPERATURE, 11));
+    EXPECT_EQ(events(), "") << "what lacks its values is not told";
     EXPECT_FALSE(table.wants_dump());
 }
 

@@ -39,6 +39,29 @@ TEST(netlink_message, of_a_card_is_read)
     EXPECT_FALSE(got->port);
 }
 
+TEST(netlink_message, of_a_hang_and_of_a_rung_are_read)
+{
+    const auto hang = parse_message(message(SPANKER_MSG_HANG)
+                                        .u32(SPANKER_A_CARD, 3)
+                                        .u32(SPANKER_A_QUEUE, 2)
+                                        .u32(SPANKER_A_COMMAND_ID, SPANKER_NO_COMMAND)
+                                        .bytes());
+    ASSERT_TRUE(hang);
+    EXPECT_EQ(hang->queue, 2u);
+    EXPECT_EQ(hang->command_id, SPANKER_NO_COMMAND);
+    const auto rung = parse_message(message(SPANKER_MSG_RESET_RUNG)
+                                        .u32(SPANKER_A_RUNG, SPANKER_RUNG_FLR)
+                                        .u32(SPANKER_A_RESULT, 0u - 5)
+                                        .bytes());
+    ASSERT_TRUE(rung);
+    EXPECT_EQ(rung->rung, std::uint32_t{SPANKER_RUNG_FLR});
+    EXPECT_EQ(rung->result, -5);
+    const auto heat = parse_message(
+        message(SPANKER_MSG_TEMPERATURE).u32(SPANKER_A_TEMP_MC, 0u - 40'000).bytes());
+    ASSERT_TRUE(heat);
+    EXPECT_EQ(heat->temperature_mc, -40'000);
+}
+
 TEST(netlink_message, of_a_port_is_read_attribute_by_attribute)
 {
     // Each number under its own value, so that no two can be mistaken for each other.

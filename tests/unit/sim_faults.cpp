@@ -99,6 +99,48 @@ TEST_F(sim_faults, a_hung_engine_ends_no_command_but_abort_still_does)
     EXPECT_EQ(statuses(q.collect()), (std::vector<int>{SPANKER_CARD_OK}));
 }
 
+TEST_F(sim_faults, a_hung_queue_may_heal_by_starts)
+{
+    it.cards.inject({.kind = fault_kind::queue_hang, .a = 1, .value = 2});
+    EXPECT_TRUE(nops(1).empty());
+    const auto start_again = [&] {
+        q.write(SPK_Q_CTRL, 0);
+        it.cards.run();
+        q.open();
+        return nops(1).size();
+    };
+    EXPECT_EQ(start_again(), 0u) << "not by the first";
+    EXPECT_EQ(start_again(), 1u);
+}
+
+TEST_F(sim_faults, a_hung_engine_may_heal_by_a_reset)
+{
+    it.cards.inject({.kind = fault_kind::engine_hang, .a = SPK_ENGINE_MEMORY, .value = 1});
+    it.cards.inject({.kind = fault_kind::queue_hang, .a = 1, .value = 1});
+    it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+    it.cards.run();
+    it.wake(0);
+    EXPECT_EQ(it.execute(it.open(0, 1), fill(0, 4096, 1)).status, SPANKER_CARD_OK);
+}
+
+// An idle clock stands still; the blocks tell all the same that the card is there.
+TEST_F(sim_faults, a_card_that_stands_still_goes_on_reporting)
+{
+    queue& told = it.open(0, 2, {.status_block = true});
+    EXPECT_FALSE(it.cards.refresh_status()) << "nothing to tell";
+    it.cards.inject({.kind = fault_kind::engine_hang, .a = SPK_ENGINE_MEMORY});
+    const std::uint16_t id = told.put(fill(0, 4096, 1));
+    told.ring();
+    EXPECT_TRUE(it.cards.run());
+    const auto now_ns = it.cards.now_ns();
+    const spk_status_block first = told.status();
+    EXPECT_EQ(first.lane[SPK_ENGINE_MEMORY].state, SPK_LANE_RUNNING);
+    EXPECT_EQ(first.lane[SPK_ENGINE_MEMORY].id, id);
+    EXPECT_TRUE(it.cards.refresh_status());
+    EXPECT_EQ(told.status().sequence, first.sequence + 1);
+    EXPECT_EQ(it.cards.now_ns(), now_ns);
+}
+
 TEST_F(sim_faults, faults_of_what_does_not_exist_do_nothing)
 {
     it.cards.inject({.kind = fault_kind::engine_hang, .a = SPK_LANES});
@@ -168,6 +210,17 @@ TEST_F(sim_faults, a_stuck_reset_holds_the_card_until_cleared)
     EXPECT_NE(it.read(0, SPK_REG_STATUS) & SPK_STATUS_READY, 0u);
     it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
     EXPECT_NE(it.read(0, SPK_REG_STATUS) & SPK_STATUS_READY, 0u) << "only the next one stuck";
+}
+
+TEST_F(sim_faults, a_reset_of_the_function_frees_a_card_from_a_soft_one_that_stuck)
+{
+    it.cards.inject({.card = 0, .kind = fault_kind::reset_stuck});
+    it.write(0, SPK_REG_CTRL, SPK_CTRL_SOFT_RESET);
+    it.cards.run();
+    EXPECT_EQ(it.read(0, SPK_REG_STATUS), 0xffffffffu);
+    it.cards.reset(0, reset_kind::flr);
+    it.cards.run();
+    EXPECT_NE(it.read(0, SPK_REG_STATUS) & SPK_STATUS_READY, 0u);
 }
 
 TEST_F(sim_faults, uncalibrated_memory_stops_fetching)

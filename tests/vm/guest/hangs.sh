@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What is left of a hang for people: a line that names who is to blame, a device core dump, and counts. That it is dealt with
+# at all is the contract suite's (tests/contract/recovery.cpp).
+# shellcheck disable=SC1091
+. /guest/lib.sh
+. /guest/lib-module.sh
+
+recovery=/sys/class/spanker/spanker0/recovery
+host_in=1 dma_in=3
+
+find_dump() { # sets $dump
+    for dump in /sys/class/devcoredump/devcd*/data; do
+        [ ! -e "$dump" ] || return 0
+    done
+    return 1
+}
+has() { # PATTERN FILE
+    grep -q "$1" "$2" || { echo "no '$1' in:"; head -n 60 "$2"; return 1; }
+}
+logged() { dmesg >/tmp/log && has "$1" /tmp/log; }
+count() { cat "$recovery/$1"; }
+was_reset() { is 1 "$(count soft_resets)"; }
+work() { # BATCHES
+    vm_hold --batches "$1" /dev/spanker0
+}
+# Its thread may come late on a busy machine, and then none was missed: until one was.
+misses_one() {
+    for _ in 1 2 3 4 5 6 7 8; do
+        work 1 || return 1
+        [ "$(count missed_interrupts)" = 0 ] || return 0
+        sleep 1
+    done
+    return 1
+}
+
+check "the module loads" load hang_ms=500
+check "the cards are ready" eventually 60 all_ready
+serial=$(cat /sys/class/spanker/spanker0/serial)
+model=$((0x${serial#53504b} - 1))
+for name in aborts queue_restarts soft_resets function_resets deaths missed_interrupts; do
+    check "$name begins at 0" is 0 "$(count $name)"
+done
+
+check "interrupts get lost" sim card "$model" irq_drop count=0
+check "one that was missed is counted" misses_one
+check "and logged" logged 'an interrupt of queue 1 (vector [0-9]*) was missed'
+check "interrupts come again" sim card "$model" clear irq_drop
+check "no hang was seen in that" refuses find_dump
+
+check "an engine hangs until the next reset" sim card "$model" engine_hang lane=$host_in resets=1
+work 1 >/tmp/work 2>&1 &
+pid=$!
+check_here "a hang leaves a core dump" eventually 30 find_dump
+check "its owner is told" eventually 30 has 'Input/output error' /tmp/work
+cat "$dump" >/tmp/dump
+check "the dump says what it is" has '^spanker device core dump, version 1' /tmp/dump
+blame="command 0x[0-9a-f]* (opcode $dma_in, engine $host_in, [0-9]* bytes moved) makes no progress on queue 1 of vm_hold\[$pid\]"
+check "who is to blame" has "^$blame" /tmp/dump
+check "what the registers are" has '^0x0000 4c494153' /tmp/dump
+check "what the lanes do" has "^lane $host_in state 6 opcode $dma_in " /tmp/dump
+check "what is in flight" has '^id 0x[0-9a-f]* state 1 ' /tmp/dump
+check "what was submitted" has '^\[submission ring\] depth' /tmp/dump
+check "the log has it too" logged "$blame"
+check "one command was aborted" is 1 "$(count aborts)"
+check "nothing else was done" is 0 "$(count soft_resets)"
+# shellcheck disable=SC2016
+check "the dump goes when it is told to" sh -c 'echo 0 >"$0"' "$dump"
+
+check "the next one takes the card along" refuses work 1
+check "that is counted" eventually 10 was_reset
+check "the card works again" work 1
+check "the module unloads with a dump left" unload
+finish
