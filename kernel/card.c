@@ -10,6 +10,7 @@
 
 #include "mmio.h"
 #include "spanker.h"
+#include "trace.h"
 
 #define HEAP_NODES		BIT(16)	/* pieces of memory at a time */
 #define READY_TIMEOUT_NS	(2 * NSEC_PER_SEC)
@@ -70,6 +71,7 @@ void spanker_set_state(struct spanker_card *card,
 	if (old == SPANKER_CARD_READY)
 		WRITE_ONCE(card->generation, card->generation + 1);
 	mutex_unlock(&card->lock);
+	trace_spanker_state(card->number, old, state);
 	spanker_tell_state(card, old);
 }
 
@@ -101,6 +103,7 @@ struct spanker_card *spanker_card_create(struct pci_dev *pdev)
 	card->state = SPANKER_CARD_PROBING;
 	mutex_init(&card->reset_lock);
 	mutex_init(&card->lock);
+	spanker_telemetry_init(&card->telemetry);
 	INIT_LIST_HEAD(&card->files);
 	INIT_WORK(&card->recover, spanker_recover_work);
 	INIT_DELAYED_WORK(&card->watch, spanker_own_watch);
@@ -111,7 +114,6 @@ struct spanker_card *spanker_card_create(struct pci_dev *pdev)
 	device_initialize(&card->dev);
 	card->dev.class = &spanker_class;
 	card->dev.parent = &pdev->dev;
-	card->dev.groups = spanker_card_groups;
 	card->dev.release = release_card;
 	return card;
 }

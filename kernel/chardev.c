@@ -9,6 +9,7 @@
 #include <linux/uaccess.h>
 
 #include "ioctl.h"
+#include "names.h"
 #include "spanker.h"
 
 /* ---- the verbs ---- */
@@ -179,6 +180,24 @@ static __poll_t card_poll(struct file *filp, struct poll_table_struct *table)
 	return spanker_records_poll(filp, filp->private_data, table);
 }
 
+/* The device's own time; as in other drivers' fdinfo, in ns. */
+static void show_engines(struct seq_file *out, const struct spanker_card *card,
+			 const struct spk_engine_time *time)
+{
+	u32 engine;
+
+	for (engine = SPK_ENGINE_CONTROL + 1; engine < SPK_ENGINE_CLASSES;
+	     engine++)
+		seq_printf(out, "spanker-engine-%s:\t%llu ns\n",
+			   spanker_name(SPANKER_NAMED_ENGINE, engine),
+			   time->busy_ns[engine]);
+	/* Whose times add up, as each port and channel has its own. */
+	seq_printf(out,
+		   "spanker-engine-capacity-rx:\t%u\nspanker-engine-capacity-tx:\t%u\n",
+		   card->caps.ports * card->caps.channels,
+		   card->caps.ports * card->caps.channels);
+}
+
 static void card_show_fdinfo(struct seq_file *out, struct file *filp)
 {
 	struct spanker_file *file = filp->private_data;
@@ -193,6 +212,8 @@ static void card_show_fdinfo(struct seq_file *out, struct file *filp)
 		   "spanker-tensors:\t%u\nspanker-buffers:\t%u\nspanker-pinned-bytes:\t%llu\n",
 		   file->tensors.count, file->buffers.count,
 		   file->pinned_bytes);
+	if (file->queue)
+		show_engines(out, file->card, &file->queue->time);
 	mutex_unlock(&file->lock);
 }
 

@@ -39,6 +39,7 @@ static struct spanker_card *cards[SPK_MAX_CARDS];
 static struct {
 	u64 serial;		/* 0: nobody's yet */
 	bool mapped;
+	bool leaving;		/* still of a card that nobody finds */
 } owner[SPK_MAX_CARDS];
 static u32 generation = 1;
 
@@ -104,9 +105,15 @@ static bool serial_is_present(u64 serial)
 	u32 number;
 
 	for (number = 0; number < SPK_MAX_CARDS; number++)
-		if (cards[number] && cards[number]->caps.serial == serial)
+		if (cards[number] ? cards[number]->caps.serial == serial :
+		    owner[number].leaving && owner[number].serial == serial)
 			return true;
 	return false;
+}
+
+static bool is_free(u32 number)
+{
+	return !cards[number] && !owner[number].leaving;
 }
 
 /* SPK_MAX_CARDS: none. */
@@ -115,14 +122,14 @@ static u32 number_of(u64 serial)
 	u32 number;
 
 	for (number = 0; serial && number < SPK_MAX_CARDS; number++)
-		if (owner[number].serial == serial && !cards[number])
+		if (owner[number].serial == serial && is_free(number))
 			return number;
 	for (number = 0; number < SPK_MAX_CARDS; number++)
-		if (!owner[number].serial && !cards[number])
+		if (!owner[number].serial && is_free(number))
 			return number;
 	/* More serials than numbers came by: the oldest are forgotten. */
 	for (number = 0; number < SPK_MAX_CARDS; number++)
-		if (!owner[number].mapped && !cards[number])
+		if (!owner[number].mapped && is_free(number))
 			return number;
 	return SPK_MAX_CARDS;
 }
@@ -152,11 +159,19 @@ int spanker_cards_add(struct spanker_card *card)
 	return err;
 }
 
-void spanker_cards_remove(struct spanker_card *card)
+void spanker_cards_hide(struct spanker_card *card)
 {
 	mutex_lock(&spanker_cards_lock);
 	cards[card->number] = NULL;
+	owner[card->number].leaving = true;
 	generation++;
+	mutex_unlock(&spanker_cards_lock);
+}
+
+void spanker_cards_remove(struct spanker_card *card)
+{
+	mutex_lock(&spanker_cards_lock);
+	owner[card->number].leaving = false;
 	mutex_unlock(&spanker_cards_lock);
 }
 
@@ -215,6 +230,7 @@ static int __init spanker_init(void)
 	err = read_numbers();
 	if (err)
 		return err;
+	spanker_sysfs_init();
 	/* Unbound: its work waits for cards, not for a CPU. */
 	spanker_workqueue = alloc_workqueue(SPANKER_NAME, WQ_UNBOUND, 0);
 	if (!spanker_workqueue)
@@ -231,12 +247,14 @@ static int __init spanker_init(void)
 	err = spanker_ctl_create();
 	if (err)
 		goto unregister_netlink;
+	spanker_debugfs_init();
 	err = pci_register_driver(&spanker_pci_driver);
 	if (err)
-		goto destroy_ctl;
+		goto remove_debugfs;
 	return 0;
 
-destroy_ctl:
+remove_debugfs:
+	spanker_debugfs_exit();
 	spanker_ctl_destroy();
 unregister_netlink:
 	spanker_netlink_unregister();
@@ -252,6 +270,7 @@ destroy_workqueue:
 static void __exit spanker_exit_module(void)
 {
 	pci_unregister_driver(&spanker_pci_driver);
+	spanker_debugfs_exit();
 	spanker_ctl_destroy();
 	spanker_netlink_unregister();
 	unregister_chrdev_region(first_devt, SPANKER_MINORS);

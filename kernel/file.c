@@ -5,8 +5,10 @@
  * Handles count upwards, so that one that was given back does not soon name
  * something else.
  */
+#include <linux/cred.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "spanker.h"
 
@@ -63,6 +65,7 @@ struct spanker_file *spanker_file_create(struct spanker_card *card)
 	if (file->mm)
 		mmgrab(file->mm);
 	file->pid = task_tgid_nr(current);
+	file->uid = current_uid();
 	strscpy(file->comm, current->group_leader->comm, sizeof(file->comm));
 	mutex_init(&file->submit_lock);
 	mutex_init(&file->read_lock);
@@ -74,6 +77,7 @@ struct spanker_file *spanker_file_create(struct spanker_card *card)
 
 	/* Whoever unbinds the card walks the files after it said so. */
 	mutex_lock(&card->lock);
+	file->number = ++card->opened;
 	file->generation = READ_ONCE(card->generation);
 	if (READ_ONCE(card->unbound))
 		err = -ENODEV;
@@ -83,6 +87,25 @@ struct spanker_file *spanker_file_create(struct spanker_card *card)
 		return file;
 	spanker_file_close(file);
 	return ERR_PTR(err);
+}
+
+/*
+ * Not in the order of the list, in which a reset moves them about: whoever
+ * walks so sees each file once that was open all the time.
+ */
+struct spanker_file *spanker_file_after(struct spanker_card *card, u64 number)
+{
+	struct spanker_file *file, *found = NULL;
+
+	mutex_lock(&card->lock);
+	list_for_each_entry(file, &card->files, in_card)
+		if (file->number > number &&
+		    (!found || file->number < found->number))
+			found = file;
+	if (found)
+		kref_get(&found->refs);
+	mutex_unlock(&card->lock);
+	return found;
 }
 
 /* ---- close ---- */

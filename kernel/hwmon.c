@@ -6,8 +6,10 @@
 #include <linux/hwmon.h>
 
 #include "compat.h"
-#include "mmio.h"
 #include "spanker.h"
+
+/* Crossing it is an event of the card, which has no register for it. */
+#define TEMP_LIMIT_MC	85000
 
 static const char *const rails[SPK_VOLTAGES] = { "core", "DDR", "I/O" };
 
@@ -17,17 +19,18 @@ static umode_t is_visible(const void *data, enum hwmon_sensor_types type,
 	return 0444;
 }
 
-/* In the gate. hwmon's units: 1/1000 degree, microwatt, millivolt. */
-static long read_sensor(struct spanker_card *card, enum hwmon_sensor_types type,
-			int channel)
+/* hwmon's units: 1/1000 degree, microwatt, millivolt. */
+static long value_of(const struct spanker_sensors_reading *seen,
+		     enum hwmon_sensor_types type, u32 attr, int channel)
 {
 	switch (type) {
 	case hwmon_temp:
-		return (s32)spanker_read(card, SPK_REG_TEMP_MC);
+		return attr == hwmon_temp_max_alarm ?
+			       seen->temp_mc >= TEMP_LIMIT_MC : seen->temp_mc;
 	case hwmon_power:
-		return spanker_read(card, SPK_REG_POWER_MW) * 1000L;
+		return seen->power_mw * 1000L;
 	default:
-		return spanker_read(card, SPK_REG_VOLT_MV(channel));
+		return seen->volt_mv[channel];
 	}
 }
 
@@ -35,14 +38,20 @@ static int read(struct device *dev, enum hwmon_sensor_types type, u32 attr,
 		int channel, long *value)
 {
 	struct spanker_card *card = dev_get_drvdata(dev);
+	struct spanker_sensors_reading seen;
 	int index, err;
 
+	if (type == hwmon_temp && attr == hwmon_temp_max) {
+		*value = TEMP_LIMIT_MC;
+		return 0;
+	}
 	err = spanker_enter_card(card, &index);
 	if (err)
 		return err;
-	*value = read_sensor(card, type, channel);
-	err = spanker_check_there(card);
+	err = spanker_read_sensors(card, &seen);
 	spanker_exit(card, index);
+	if (!err)
+		*value = value_of(&seen, type, attr, channel);
 	return err;
 }
 
@@ -62,7 +71,8 @@ static const struct hwmon_ops ops = {
 };
 
 static const struct hwmon_channel_info *SPANKER_HWMON_CONST channels[] = {
-	HWMON_CHANNEL_INFO(temp, HWMON_T_INPUT),
+	HWMON_CHANNEL_INFO(temp, HWMON_T_INPUT | HWMON_T_MAX |
+				 HWMON_T_MAX_ALARM),
 	HWMON_CHANNEL_INFO(power, HWMON_P_INPUT),
 	HWMON_CHANNEL_INFO(in, HWMON_I_INPUT | HWMON_I_LABEL,
 			   HWMON_I_INPUT | HWMON_I_LABEL,

@@ -3,8 +3,11 @@
  * Ports: trained by the simple policy of the core, without a daemon. What a
  * port is asked to do (disabled, loopback, lanes) is kept over resets.
  */
+#include <linux/ktime.h>
+
 #include "mmio.h"
 #include "spanker.h"
+#include "trace.h"
 
 static u32 read_port(struct spanker_card *card, u32 port, u32 reg)
 {
@@ -31,17 +34,39 @@ static u32 admin_bits(const struct spanker_port *at)
 	       (at->admin & SPANKER_LINK_LOOPBACK ? SPK_PCTRL_LOOPBACK : 0);
 }
 
+/* Keeps what was seen, unless it is what was seen last. */
+static void note(struct spanker_card *card, u32 port,
+		 const struct spanker_moment *now)
+{
+	struct spanker_port *at = &card->port[port];
+	const struct spanker_moment *last;
+
+	last = &at->moment[(at->moments - 1) % SPANKER_MOMENTS];
+	if (at->moments && last->state == now->state &&
+	    last->phase == now->phase && last->reason == now->reason)
+		return;
+	at->moment[at->moments++ % SPANKER_MOMENTS] = *now;
+	trace_spanker_link(card->number, port, now->state, now->phase,
+			   now->reason);
+}
+
 /* Something changed, or nothing was ever asked. */
 static void step(struct spanker_card *card, u32 port)
 {
 	u32 control = read_port(card, port, SPK_P_CTRL);
-	u32 state = read_port(card, port, SPK_P_STATE);
-	u32 reason = read_port(card, port, SPK_P_REASON);
+	struct spanker_moment now = {
+		.boottime_ns = ktime_get_boottime_ns(),
+		.state = read_port(card, port, SPK_P_STATE),
+		.phase = read_port(card, port, SPK_P_PHASE),
+		.reason = read_port(card, port, SPK_P_REASON),
+	};
 
 	lockdep_assert_held(&card->lock);
-	if (state == SPANKER_ALL_ONES)
+	if (now.state == SPANKER_ALL_ONES || now.reason == SPANKER_ALL_ONES)
 		return;
-	switch (spk_link_simple_step(&card->port[port].link, state, reason,
+	note(card, port, &now);
+	switch (spk_link_simple_step(&card->port[port].link, now.state,
+				     now.reason,
 				     control & SPK_PCTRL_TRAIN_REQ)) {
 	case SPK_LINK_REARM:
 		request_training(card, port, false);
@@ -111,6 +136,7 @@ static void train(struct spanker_card *card, u32 port, bool retrain)
 	if (retrain || read_port(card, port, SPK_P_STATE) == SPK_PORT_FAULT)
 		request_training(card, port, false);
 	request_training(card, port, true);
+	spanker_port_changed(card, port);
 }
 
 int spanker_link_train(struct spanker_card *card, u32 port_mask, bool retrain)

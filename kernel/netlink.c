@@ -7,8 +7,8 @@
 #include <net/net_namespace.h>
 
 #include "compat.h"
-#include "mmio.h"
 #include "spanker.h"
+#include "trace.h"
 
 enum { GROUP_CARD, GROUP_LINK, GROUP_HEALTH };
 
@@ -48,42 +48,49 @@ static int put_card(struct sk_buff *skb, struct spanker_card *card)
 	return 0;
 }
 
-/* Attributes of a port that are one register each, or two. */
+/* Attributes of a port that are one number of its reading each. */
+#define NUMBER(name, member) { \
+	.attribute = SPANKER_A_PORT_##name, \
+	.offset = offsetof(struct spanker_port_reading, member), \
+	.wide = sizeof_field(struct spanker_port_reading, member) == \
+		sizeof(u64), \
+}
+
 static const struct {
 	u16 attribute;
-	u16 reg;
+	u16 offset;
 	bool wide;
-} port_registers[] = {
-	{ SPANKER_A_PORT_STATE, SPK_P_STATE },
-	{ SPANKER_A_PORT_PHASE, SPK_P_PHASE },
-	{ SPANKER_A_PORT_REASON, SPK_P_REASON },
-	{ SPANKER_A_PORT_WIDTH, SPK_P_WIDTH },
-	{ SPANKER_A_PORT_RATE_MBAUD, SPK_P_RATE_MBAUD },
-	{ SPANKER_A_PORT_PARTNER_SERIAL, SPK_P_PARTNER_LO, true },
-	{ SPANKER_A_PORT_PARTNER_PORT, SPK_P_PARTNER_PORT },
-	{ SPANKER_A_PORT_RETRAINS, SPK_P_RETRAINS },
-	{ SPANKER_A_PORT_CRC_ERRORS, SPK_P_CRC_ERRORS },
-	{ SPANKER_A_PORT_REPLAYS, SPK_P_REPLAYS },
-	{ SPANKER_A_PORT_BYTES_TX, SPK_P_BYTES_TX_LO, true },
-	{ SPANKER_A_PORT_BYTES_RX, SPK_P_BYTES_RX_LO, true },
-	{ SPANKER_A_PORT_FLITS_TX, SPK_P_FLITS_TX_LO, true },
-	{ SPANKER_A_PORT_FLITS_RX, SPK_P_FLITS_RX_LO, true },
-	{ SPANKER_A_PORT_UP_NS, SPK_P_UP_NS_LO, true },
+} port_numbers[] = {
+	NUMBER(STATE, state),
+	NUMBER(PHASE, phase),
+	NUMBER(REASON, reason),
+	NUMBER(WIDTH, width),
+	NUMBER(RATE_MBAUD, rate_mbaud),
+	NUMBER(PARTNER_SERIAL, partner_serial),
+	NUMBER(PARTNER_PORT, partner_port),
+	NUMBER(RETRAINS, retrains),
+	NUMBER(CRC_ERRORS, crc_errors),
+	NUMBER(REPLAYS, replays),
+	NUMBER(BYTES_TX, bytes_tx),
+	NUMBER(BYTES_RX, bytes_rx),
+	NUMBER(FLITS_TX, flits_tx),
+	NUMBER(FLITS_RX, flits_rx),
+	NUMBER(UP_NS, up_ns),
 };
 
-static int put_lanes(struct sk_buff *skb, struct spanker_card *card, u32 port)
+static int put_lanes(struct sk_buff *skb, u32 lanes,
+		     const struct spanker_port_reading *seen)
 {
 	u32 lane;
 
-	for (lane = 0; lane < card->caps.lanes; lane++) {
-		u32 state = spanker_read(card, SPK_REG_PORT(port,
-						SPK_P_LANE(lane)));
-		u32 errors = spanker_read(card, SPK_REG_PORT(port,
-						SPK_P_LANE_ERRORS(lane)));
+	for (lane = 0; lane < lanes; lane++) {
 		struct nlattr *nest = nla_nest_start(skb, SPANKER_A_PORT_LANE);
 
-		if (!nest || nla_put_u32(skb, SPANKER_A_LANE_STATE, state) ||
-		    nla_put_u32(skb, SPANKER_A_LANE_ERRORS, errors))
+		if (!nest ||
+		    nla_put_u32(skb, SPANKER_A_LANE_STATE,
+				seen->lane_state[lane]) ||
+		    nla_put_u32(skb, SPANKER_A_LANE_ERRORS,
+				seen->lane_errors[lane]))
 			return -EMSGSIZE;
 		nla_nest_end(skb, nest);
 	}
@@ -93,30 +100,28 @@ static int put_lanes(struct sk_buff *skb, struct spanker_card *card, u32 port)
 /* In the gate. */
 static int put_port(struct sk_buff *skb, struct spanker_card *card, u32 port)
 {
+	struct spanker_port_reading seen;
 	u32 index;
 	int err;
 
-	/* Rather no port than one that reads all ones. */
-	err = spanker_check_there(card);
+	err = spanker_read_port(card, port, &seen);
 	if (err)
 		return err;
 	if (nla_put_u32(skb, SPANKER_A_PORT, port) ||
 	    nla_put_u32(skb, SPANKER_A_PORT_LANES, card->caps.lanes))
 		return -EMSGSIZE;
-	for (index = 0; index < ARRAY_SIZE(port_registers); index++) {
-		u32 reg = SPK_REG_PORT(port, port_registers[index].reg);
-		u16 attribute = port_registers[index].attribute;
+	for (index = 0; index < ARRAY_SIZE(port_numbers); index++) {
+		const void *at = (void *)&seen + port_numbers[index].offset;
+		u16 attribute = port_numbers[index].attribute;
 
-		if (port_registers[index].wide)
-			err = put_u64(skb, attribute,
-				      spanker_read64(card, reg));
+		if (port_numbers[index].wide)
+			err = put_u64(skb, attribute, *(const u64 *)at);
 		else
-			err = nla_put_u32(skb, attribute,
-					  spanker_read(card, reg));
+			err = nla_put_u32(skb, attribute, *(const u32 *)at);
 		if (err)
 			return -EMSGSIZE;
 	}
-	return put_lanes(skb, card, port);
+	return put_lanes(skb, card->caps.lanes, &seen);
 }
 
 /* ---- events ---- */
@@ -192,6 +197,7 @@ void spanker_tell_rung(struct spanker_card *card, enum spanker_reset_rung rung,
 	void *header;
 	int err;
 
+	trace_spanker_reset_rung(card->number, rung, result);
 	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_RESET_RUNG, &header);
 	if (!skb)
 		return;
@@ -235,6 +241,8 @@ void spanker_tell_port(struct spanker_card *card, u32 port)
 	struct sk_buff *skb;
 	void *header;
 
+	/* Before it is counted: a dump of this count tells the new state. */
+	spanker_port_changed(card, port);
 	skb = begin_event(card, GROUP_LINK, SPANKER_MSG_LINK_CHANGED, &header);
 	if (skb)
 		end_event(skb, header, GROUP_LINK, put_port(skb, card, port));

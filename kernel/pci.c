@@ -98,6 +98,18 @@ static void free_own_queue(struct spanker_card *card)
 	spanker_rings_free(card, &card->own.rings);
 }
 
+/*
+ * A card that comes cannot be told before this one was told to be gone, and
+ * whoever asks on hearing that does not find it.
+ */
+static void give_number(struct spanker_card *card)
+{
+	spanker_cards_hide(card);
+	if (card->announced)
+		spanker_tell_card(card, SPANKER_MSG_CARD_REMOVED);
+	spanker_cards_remove(card);
+}
+
 static int take_number(struct spanker_card *card)
 {
 	int err = spanker_cards_add(card);
@@ -108,7 +120,7 @@ static int take_number(struct spanker_card *card)
 	}
 	err = dev_set_name(&card->dev, "spanker%u", card->number);
 	if (err)
-		spanker_cards_remove(card);
+		give_number(card);
 	return err;
 }
 
@@ -128,12 +140,13 @@ static int start(struct spanker_card *card)
 	return 0;
 }
 
-/* The last one: from here on there are files. */
+/* From here on there are files. */
 static int publish(struct spanker_card *card)
 {
 	cdev_init(&card->cdev, &spanker_card_fops);
 	card->cdev.owner = THIS_MODULE;
 	card->dev.devt = spanker_devt(card->number);
+	spanker_sysfs_groups(card);
 	return cdev_device_add(&card->cdev, &card->dev);
 }
 
@@ -154,10 +167,11 @@ static const struct {
 	{ "reset", reset_quietly },
 	{ "queue memory", alloc_own_queue, free_own_queue },
 	{ "interrupts", spanker_vectors_request, spanker_vectors_free },
-	{ "number", take_number, spanker_cards_remove },
+	{ "number", take_number, give_number },
 	{ "start", start, spanker_card_unbind },
 	{ "sensors", spanker_sensors_add, spanker_sensors_remove },
 	{ "device node", publish, unpublish },
+	{ "debugfs", spanker_debugfs_add, spanker_debugfs_remove },
 };
 
 static void undo_steps(struct spanker_card *card)
@@ -206,6 +220,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		 card->caps.gateware >> 16 & 0xff, card->caps.gateware & 0xffff,
 		 card->caps.ddr_bytes >> 20, card->caps.ports,
 		 card->caps.queues, card->vectors);
+	card->announced = true;
 	spanker_tell_card(card, SPANKER_MSG_CARD_ADDED);
 	return 0;
 }
@@ -215,7 +230,6 @@ static void remove(struct pci_dev *pdev)
 	struct spanker_card *card = pci_get_drvdata(pdev);
 
 	undo_steps(card);
-	spanker_tell_card(card, SPANKER_MSG_CARD_REMOVED);
 	pci_set_drvdata(pdev, NULL);
 	spanker_card_put(card);
 }

@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "mmio.h"
 #include "spanker.h"
+#include "trace.h"
 
 #define REAP_BUDGET	256		/* completions between two breaths */
 #define ABORTS_IN_TURN	8		/* of one queue before the next one's */
@@ -139,6 +140,7 @@ static int init_core(struct spanker_file *file, struct spanker_queue *queue)
 		.uses = queue->uses,
 		.batches = queue->batches,
 		.records = queue->records,
+		.time = &queue->time,
 	};
 
 	queue->env = (struct spk_item_env){
@@ -256,10 +258,24 @@ void spanker_file_wake(struct spanker_file *file)
 	wake_up_poll(&file->wait, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
 }
 
+/* Records from this one on are new. file->lock is held. */
+static void trace_records(const struct spanker_queue *queue, u32 first)
+{
+	const struct spk_batches *batches = &queue->core.batches;
+
+	if (!trace_spanker_complete_enabled())
+		return;
+	for (; first != batches->end_unread; first++)
+		trace_spanker_complete(batches->card, batches->queue,
+				       &batches->memory.records[first &
+						(batches->limit - 1)]);
+}
+
 /* In the gate, file->lock held. Returns how many completions there were. */
 static u32 reap(struct spanker_file *file, u32 budget)
 {
 	struct spanker_queue *queue = file->queue;
+	u32 first = queue->core.batches.end_unread;
 	u32 count;
 
 	lockdep_assert_held(&file->lock);
@@ -268,6 +284,7 @@ static u32 reap(struct spanker_file *file, u32 budget)
 	count = spk_queue_reap(&queue->core, budget);
 	if (!count)
 		return 0;
+	trace_records(queue, first);
 	spanker_write(file->card, SPK_REG_CQ_HEAD(queue->rings.number),
 		      queue->core.cq.head);
 	spanker_file_wake(file);
@@ -416,14 +433,16 @@ static void act_on_deadlines(struct spanker_file *file)
 	struct spanker_queue *queue = file->queue;
 	u64 now_ns = ktime_get_ns();
 	u64 next_ns;
-	u32 actions;
+	u32 actions, first;
 
 	/* Answers to ABORTs that nobody was told of. */
 	spanker_own_service(file->card);
 	mutex_lock(&file->lock);
 	queue->tick_ns = SPK_NEVER_NS;
 	look_for_interrupt(file, reap(file, file->queue->rings.depth));
+	first = queue->core.batches.end_unread;
 	actions = spk_batch_step(&queue->core.batches, now_ns, &next_ns);
+	trace_records(queue, first);
 	if (actions & SPK_STEP_HUNG)
 		spanker_queue_hangs(file->card, NULL);
 	else if (actions & SPK_STEP_STUCK)
@@ -454,11 +473,14 @@ void spanker_queue_end(struct spanker_file *file, int result, u32 card_status,
 		       bool for_good)
 {
 	struct spanker_queue *queue = file->queue;
+	u32 first;
 
 	lockdep_assert_held(&file->lock);
 	if (!queue)
 		return;
+	first = queue->core.batches.end_unread;
 	spk_batch_fail_all(&queue->core.batches, result, card_status);
+	trace_records(queue, first);
 	if (for_good)
 		spanker_rings_free(file->card, &queue->rings);
 }
@@ -495,6 +517,7 @@ int spanker_queue_restart(struct spanker_file *file)
 	struct spanker_queue *queue = file->queue;
 	struct spanker_card *card = file->card;
 	int index, err;
+	u32 first;
 
 	lockdep_assert_held(&card->reset_lock);
 	err = spanker_rings_quiesce(card, &queue->rings, file->generation);
@@ -504,7 +527,9 @@ int spanker_queue_restart(struct spanker_file *file)
 		return err;
 	mutex_lock(&file->lock);
 	reap(file, queue->rings.depth);
+	first = queue->core.batches.end_unread;
 	spk_queue_restart(&queue->core, -EIO);
+	trace_records(queue, first);
 	spanker_rings_start(card, &queue->rings);
 	queue->restarting = false;
 	mutex_unlock(&file->lock);

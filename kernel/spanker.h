@@ -26,6 +26,7 @@
  *	file->read_lock		who takes records; user memory is written
  *	file->lock		the file's queue, handles and memberships
  *	card->lock		card memory, queue 0, ports, files
+ *	card->telemetry.lock	what was read of it last
  *	spanker_cards_lock	the table of cards
  *
  * User memory is never touched with file->lock or anything further in held:
@@ -66,6 +67,7 @@
 #include "core/link_simple.h"
 #include "core/progress.h"
 #include "core/queue.h"
+#include "telemetry.h"
 
 #ifndef __LITTLE_ENDIAN
 #error "the card's structures are little endian and used in place"
@@ -173,10 +175,22 @@ void spanker_own_watch(struct work_struct *work);
 
 /* ---- card.c: one card ---- */
 
+#define SPANKER_MOMENTS		32
+
+/* How a port was seen at some time. */
+struct spanker_moment {
+	u64 boottime_ns;
+	u32 state;		/* SPK_PORT_* */
+	u32 phase;		/* SPK_PHASE_* */
+	u32 reason;		/* SPK_REASON_* */
+};
+
 struct spanker_port {
 	struct spk_link_simple link;
 	u32 admin;		/* SPANKER_LINK_* */
 	u32 lane_mask;		/* 0: all */
+	u32 moments;		/* seen so far; the last ones are kept */
+	struct spanker_moment moment[SPANKER_MOMENTS];
 };
 
 struct spanker_vector {
@@ -195,6 +209,11 @@ struct spanker_card {
 	struct spanker_vector vector[SPK_MSIX_VECTORS];
 	u32 vectors;			/* granted */
 	struct device *sensors;
+	struct dentry *debugfs;
+	/* One for the card, one for each port. */
+	const struct attribute_group *groups[SPK_MAX_PORTS + 3];
+	struct spanker_telemetry telemetry;
+	bool announced;			/* CARD_ADDED was told */
 	u32 steps;			/* of the probe that were done */
 	const char *why;		/* the probe failed */
 
@@ -218,6 +237,7 @@ struct spanker_card {
 
 	struct mutex lock;		/* all that follows */
 	struct list_head files;
+	u64 opened;			/* files so far */
 	struct spanker_file *queue[SPK_MAX_QUEUES];
 	struct spanker_own own;
 	struct spk_ladder ladder;
@@ -373,6 +393,7 @@ struct spanker_queue {
 	u32 records;
 	u64 tick_ns;			/* when tick is due */
 	struct delayed_work tick;
+	struct spk_engine_time time;	/* file->lock */
 	u64 looked_seq;			/* progress since the last tick */
 	u32 looked_head;
 	u32 services;			/* by interrupts */
@@ -391,7 +412,9 @@ struct spanker_file {
 	struct spanker_card *card;	/* held */
 	struct mm_struct *mm;		/* of who opened it; held */
 	pid_t pid;			/* and who that was, for people */
+	kuid_t uid;
 	char comm[TASK_COMM_LEN];
+	u64 number;			/* counts all that were opened */
 	u32 generation;
 	struct list_head in_card;	/* card->lock */
 	u32 walk;			/* reset_lock */
@@ -420,6 +443,8 @@ extern const struct file_operations spanker_card_fops;
 struct spanker_file *spanker_file_create(struct spanker_card *card);
 void spanker_file_close(struct spanker_file *file);
 void spanker_file_put(struct spanker_file *file);
+/* The open file that comes after this number, with a reference, or NULL. */
+struct spanker_file *spanker_file_after(struct spanker_card *card, u64 number);
 /* A new handle, or 0: -EDQUOT, -ENOMEM in *err. file->lock is held. */
 int spanker_handle_add(struct spanker_handles *handles, void *what, u32 *handle);
 void *spanker_handle_remove(struct spanker_handles *handles, u32 handle);
@@ -551,7 +576,6 @@ extern struct class spanker_class;
 extern struct workqueue_struct *spanker_workqueue;
 extern struct pci_driver spanker_pci_driver;
 extern const struct file_operations spanker_ctl_fops;
-extern const struct attribute_group *spanker_card_groups[];
 
 dev_t spanker_devt(u32 minor);
 u64 spanker_default_deadline_ns(void);
@@ -559,6 +583,9 @@ u64 spanker_default_deadline_ns(void);
 u64 spanker_hang_ns(void);
 /* A number for the card by its serial; -ENOSPC: there are too many. */
 int spanker_cards_add(struct spanker_card *card);
+/* Nobody finds it any more; its number is still its own, */
+void spanker_cards_hide(struct spanker_card *card);
+/* until now. */
 void spanker_cards_remove(struct spanker_card *card);
 /* With a reference; NULL: there is none of this number. */
 struct spanker_card *spanker_cards_find(u32 number);
@@ -566,6 +593,17 @@ struct spanker_card *spanker_cards_find(u32 number);
 struct spanker_card *spanker_cards_next(u32 number);
 /* Moves when a card comes or goes. */
 u32 spanker_cards_generation(void);
+
+/* sysfs.c, sysfs_port.c: attributes of a card, by what it has. */
+void spanker_sysfs_init(void);
+void spanker_sysfs_groups(struct spanker_card *card);
+const struct attribute_group *spanker_sysfs_port_group(u32 port);
+
+/* debugfs.c: made last, removed first; waits for who is reading. */
+void spanker_debugfs_init(void);
+void spanker_debugfs_exit(void);
+int spanker_debugfs_add(struct spanker_card *card);
+void spanker_debugfs_remove(struct spanker_card *card);
 
 int spanker_ctl_create(void);
 void spanker_ctl_destroy(void);

@@ -10,6 +10,7 @@
 
 #include "mmio.h"
 #include "spanker.h"
+#include "trace.h"
 
 /* In the gate, file->lock held. */
 static int submit_locked(struct spanker_file *file,
@@ -32,6 +33,8 @@ static int submit_locked(struct spanker_file *file,
 		return err;
 	spanker_write(file->card, SPK_REG_SQ_TAIL(queue->rings.number),
 		      submission->out_doorbell);
+	trace_spanker_submit(file->card->number, queue->rings.number,
+			     submission->out_seq, submission->count);
 	spanker_queue_watch(file);
 	return 0;
 }

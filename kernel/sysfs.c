@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/class/spanker/spankerN/: what a card is, for udev and for people. One
- * value per file, and all but busy_ns without asking the card.
+ * value per file, and all but busy_ns without asking the card. Files of its
+ * ports are sysfs_port.c.
  */
 #include <linux/sysfs.h>
 
-#include "mmio.h"
+#include "names.h"
 #include "spanker.h"
 
 static struct spanker_card *card_of(struct device *dev)
@@ -37,20 +38,12 @@ static ssize_t reset_generation_show(struct device *dev,
 }
 static DEVICE_ATTR_RO(reset_generation);
 
-static const char *const state_names[SPANKER_CARD_STATES] = {
-	[SPANKER_CARD_PROBING] = "probing",
-	[SPANKER_CARD_READY] = "ready",
-	[SPANKER_CARD_RESETTING] = "resetting",
-	[SPANKER_CARD_SUSPENDED] = "suspended",
-	[SPANKER_CARD_DEAD] = "dead",
-	[SPANKER_CARD_GONE] = "gone",
-};
-
 static ssize_t state_show(struct device *dev, struct device_attribute *attr,
 			  char *to)
 {
 	return sysfs_emit(to, "%s\n",
-			  state_names[READ_ONCE(card_of(dev)->state)]);
+			  spanker_name(SPANKER_NAMED_STATE,
+				       READ_ONCE(card_of(dev)->state)));
 }
 static DEVICE_ATTR_RO(state);
 
@@ -67,25 +60,42 @@ static ssize_t busy_ns_show(struct device *dev, struct device_attribute *attr,
 			    char *to)
 {
 	struct spanker_card *card = card_of(dev);
-	int index, length = 0;
-	ssize_t err;
+	struct spanker_engines_reading seen;
+	int index, err, length = 0;
 	u32 class;
 
 	err = spanker_enter_card(card, &index);
 	if (err)
 		return err;
-	for (class = 0; class < SPK_ENGINE_CLASSES; class++) {
-		u64 busy_ns = spanker_read64(card, SPK_REG_BUSY_LO(class));
-
-		length += sysfs_emit_at(to, length, "%s%llu", class ? " " : "",
-					busy_ns);
-	}
-	err = spanker_check_there(card);
+	err = spanker_read_engines(card, &seen);
 	spanker_exit(card, index);
+	if (err)
+		return err;
+	for (class = 0; class < SPK_ENGINE_CLASSES; class++)
+		length += sysfs_emit_at(to, length, "%s%llu", class ? " " : "",
+					seen.busy_ns[class]);
 	length += sysfs_emit_at(to, length, "\n");
-	return err ? err : length;
+	return length;
 }
 static DEVICE_ATTR_RO(busy_ns);
+
+/* As CARD_RESET: whoever may write here may reset it. */
+static ssize_t reset_store(struct device *dev, struct device_attribute *attr,
+			   const char *from, size_t bytes)
+{
+	static const char *const modes[SPANKER_RESET_MODES + 1] = {
+		[SPANKER_RESET_SOFT] = "soft",
+		[SPANKER_RESET_FLR] = "flr",
+	};
+	int mode = sysfs_match_string(modes, from);
+	int err;
+
+	if (mode < 0)
+		return mode;
+	err = spanker_reset(card_of(dev), mode);
+	return err ? err : bytes;
+}
+static DEVICE_ATTR_WO(reset);
 
 static struct attribute *card_attrs[] = {
 	&dev_attr_serial.attr,
@@ -94,6 +104,7 @@ static struct attribute *card_attrs[] = {
 	&dev_attr_state.attr,
 	&dev_attr_queues.attr,
 	&dev_attr_busy_ns.attr,
+	&dev_attr_reset.attr,
 	NULL
 };
 
@@ -101,8 +112,14 @@ static const struct attribute_group card_group = {
 	.attrs = card_attrs,
 };
 
-const struct attribute_group *spanker_card_groups[] = {
-	&card_group,
-	&spanker_recovery_group,
-	NULL
-};
+/* Before the device is added: whoever hears that it came finds them all. */
+void spanker_sysfs_groups(struct spanker_card *card)
+{
+	u32 port;
+
+	card->groups[0] = &card_group;
+	card->groups[1] = &spanker_recovery_group;
+	for (port = 0; port < card->caps.ports; port++)
+		card->groups[2 + port] = spanker_sysfs_port_group(port);
+	card->dev.groups = card->groups;
+}

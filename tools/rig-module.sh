@@ -4,7 +4,7 @@
 # What can be said about the kernel module without running it: it compiles for every kernel without a warning, sparse and
 # checkpatch have nothing to say, its borders have no hidden padding and look the same to 32-bit callers, and dkms builds it.
 #
-#   tools/rig-module.sh [CHECK...]       checks: compile checkpatch layout dkms; all of them if none is named
+#   tools/rig-module.sh [CHECK...]       checks: compile checkpatch kerneldoc modinfo layout dkms; all of them if none is named
 #
 # Log on stderr; `passed`, `failed` and `skipped` lines for tools/check.sh on stdout. What depends on the module's source, the
 # kernel and these programs alone is not done again once it passed: such verdicts are kept in the cache.
@@ -84,7 +84,7 @@ check_compile() {
     done
 }
 
-# Not read: tables written as macros, and the one file that makes the kernel's words and those of user space the same.
+# Not read: tables written as macros (which tracepoints are, too), and the one file that makes the kernel's words and those of user space the same.
 # Not asked: BIT() is not for files that user space compiles too; neither can fields of registers be read without reuse of
 # a macro's argument, nor static assertions be written without their name.
 check_checkpatch() {
@@ -92,9 +92,31 @@ check_checkpatch() {
     # shellcheck disable=SC2046 # a list of names
     verdict checkpatch "$(perl "$got" --no-tree --strict --terse --quiet --show-types --file \
         --ignore BIT_MACRO,MACRO_ARG_REUSE,CAMELCASE \
-        $(find kernel uapi -name '*.[ch]' ! -name core_port.h ! -name spanker_status.h ! -name spanker_session.h | sort) 2>&1 |
+        $(find kernel uapi -name '*.[ch]' ! -name core_port.h ! -name spanker_status.h ! -name spanker_session.h \
+            ! -path kernel/names.h ! -path kernel/trace.h | sort) 2>&1 |
         grep -vE '^total: ')"
     rm -f -- .checkpatch-camelcase.*
+}
+
+# The kernel's reader of comments has nothing to say about those of the borders and of the module.
+check_kerneldoc() {
+    get kernel-doc tools/vm/fetch.sh kernel-doc || return
+    # shellcheck disable=SC2046 # a list of names
+    verdict "comments that kernel-doc does not understand" "$(perl "$got" -none -Werror $(find kernel uapi -name '*.[ch]' | sort) 2>&1)"
+}
+
+# What modinfo will say is whole: who made it and what it is, and each parameter with its meaning.
+check_modinfo() {
+    local said=$out/modinfo.txt field findings=
+    get "modinfo" tools/vm/module.sh 6.12 || return
+    objcopy -O binary --only-section=.modinfo "$got" "$said.0" && tr '\0' '\n' <"$said.0" >"$said"
+    for field in description author license version alias; do
+        grep -q "^$field=." "$said" || findings+="no $field"$'\n'
+    done
+    for field in $(sed -nE 's/^module_param\((\w+),.*/\1/p' kernel/*.c); do
+        grep -qE "^parm=$field:.{10}" "$said" || findings+="parameter $field is not described"$'\n'
+    done
+    verdict "modinfo" "${findings%$'\n'}"
 }
 
 # Every struct of the borders: no holes, no padding at the end, the same for a 32-bit caller.
@@ -155,7 +177,7 @@ check_dkms() {
     done
 }
 
-[ $# != 0 ] || set -- compile checkpatch layout dkms
+[ $# != 0 ] || set -- compile checkpatch kerneldoc modinfo layout dkms
 for check in "$@"; do
     "check_$check"
 done

@@ -118,6 +118,21 @@ check_netlink() {
     verdict "kernel/spanker.yaml beside uapi/" "$(tools/netlink_spec.py 2>&1)"
 }
 
+# Descriptions of the kernel's ABI: each entry has its five fields, in order. What they name is what there is, a guest's test
+# says (tests/vm/guest/visibility.sh).
+check_abi() {
+    verdict "docs/abi: an entry is What (once or more), Date, KernelVersion, Contact, Description" "$(awk '
+        BEGIN {split("What: Date: KernelVersion: Contact: Description:", order); for (n in order) place[order[n]] = n}
+        FNR == 1 {due = 0}
+        due == 6 && /^\t\t/ {due = 1}
+        !($1 in place) || /^[ \t]/ {next}
+        place[$1] == 1 && due == 2 {next}
+        due && place[$1] != due {print FILENAME ":" FNR ": " $1 " where " order[due] " is due"}
+        $1 != "Description:" && NF < 2 {print FILENAME ":" FNR ": " $1 " says nothing"}
+        {due = place[$1] + 1}
+        END {if (due == 6) print FILENAME ": the last entry describes nothing"}' docs/abi/* 2>&1)"
+}
+
 # Every right that the daemon asks polkit about is known to polkit.
 check_rights() {
     local findings=
@@ -128,6 +143,6 @@ check_rights() {
     verdict "actions missing in daemon/dist/org.popsolutions.spanker1.policy" "${findings%$'\n'}"
 }
 
-for check in rights netlink format licences shell xml words length library includes modes; do
+for check in rights netlink abi format licences shell xml words length library includes modes; do
     "check_$check"
 done

@@ -229,32 +229,13 @@ static void lane_add(struct spk_lane_set *set, u32 lane)
 	set->lanes[lane / 64] |= 1ull << (lane % 64);
 }
 
-static u32 memory_engine(u8 opcode)
-{
-	switch (opcode) {
-	case SPK_OP_DMA_IN:
-		return SPK_ENGINE_HOST_IN;
-	case SPK_OP_DMA_OUT:
-		return SPK_ENGINE_HOST_OUT;
-	case SPK_OP_MATMUL_Q4_K:
-		return SPK_ENGINE_COMPUTE;
-	case SPK_OP_FILL:
-	case SPK_OP_COPY:
-	case SPK_OP_REDUCE:
-	case SPK_OP_SCALE:
-		return SPK_ENGINE_MEMORY;
-	default:
-		return SPK_ENGINE_CONTROL;
-	}
-}
-
 static struct spk_lane_set lanes_of(const struct spk_cmd *cmd)
 {
 	struct spk_lane_set set = { { 0 } };
 	u32 port;
 
 	if (!cmd->rx_ports && !cmd->tx_ports) {
-		lane_add(&set, memory_engine(cmd->opcode));
+		lane_add(&set, spk_engine_of(cmd->opcode));
 		return set;
 	}
 	for (port = 0; port < SPK_MAX_PORTS; port++) {

@@ -15,6 +15,7 @@
 #define SPANKER_CORE_ITEM_H
 
 #include "core_port.h"
+#include "engines.h"
 #include "sg.h"
 #include "../../uapi/spanker.h"
 
@@ -64,6 +65,7 @@ struct spk_item_uses {
 	void *object[SPK_ITEM_OBJECTS];
 	u32 count;
 	u32 position;		/* of its command, as an SQ counter */
+	struct spk_engine_use engines;
 };
 
 /* Why an item was refused: for people, and to find the field. */

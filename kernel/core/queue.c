@@ -57,6 +57,7 @@ int spk_queue_init(struct spk_queue *queue,
 	queue->batches.card = card;
 	queue->batches.queue = number;
 	queue->uses = memory->uses;
+	queue->time = memory->time;
 	for (slot = 0; slot < depth; slot++)
 		queue->uses[slot].count = 0;
 	queue->ops = ops;
@@ -84,6 +85,7 @@ static int add_item(struct spk_queue *queue, const struct spk_item_env *env,
 				 &sub->out_fault);
 	cmd->id = id;
 	queue->uses[spk_slot_of(id)].position = queue->sq.tail - 1;
+	queue->uses[spk_slot_of(id)].engines = spk_engine_use_of(cmd);
 	return err;
 }
 
@@ -161,6 +163,11 @@ u32 spk_queue_reap(struct spk_queue *queue, u32 budget)
 			queue->bad_heads++;
 		if (spk_ids_finish(&queue->ids, completion.id, &slot))
 			continue;
+		if (queue->time)
+			spk_engine_charge(queue->time,
+					  &queue->uses[slot].engines,
+					  completion.start_ns,
+					  completion.end_ns);
 		spk_batch_complete(&queue->batches, slot, &completion);
 	}
 	return count;

@@ -31,6 +31,7 @@ struct spk_queue_memory {
 	struct spk_item_uses *uses;
 	struct spk_batch_memory batches;
 	u32 records;
+	struct spk_engine_time *time;	/* kept over init; NULL: nobody asks */
 };
 
 struct spk_queue_ops {
@@ -48,6 +49,7 @@ struct spk_queue {
 	struct spk_ids ids;
 	struct spk_batches batches;
 	struct spk_item_uses *uses;	/* by slot */
+	struct spk_engine_time *time;
 	const struct spk_queue_ops *ops;
 	void *context;
 	u64 bad_heads;		/* completions with an impossible SQ head */

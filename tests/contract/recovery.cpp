@@ -218,19 +218,27 @@ TEST_F(recovery, queues_whose_rings_cannot_be_reached_are_started_again)
     submit(*third, {wait_for_ever()});
     submit(*file, {wait_for_ever()}, 1);
     settle();
-    inject("dma_fault count=2");
-    submit(*file, {nop()}, 2);
-    submit(*other, {nop()});
-    auto ended = wait(*file);
-    if (ended.size() == 1)
-        ended.push_back(wait(*file)[0]);
-    for (const auto& record : ended) {
-        EXPECT_EQ(record.result, -EIO) << record.cookie;
-        EXPECT_EQ(record.card_status, std::uint32_t{SPANKER_CARD_CANCELLED}) << record.cookie;
-    }
-    EXPECT_EQ(wait(*other)[0].result, -EIO);
-    ASSERT_TRUE(comes([&] { return rungs.size() >= 1 && !hangs.empty(); }));
-    ASSERT_TRUE(comes([&] { return works(*file) && works(*other); }));
+    // The access that fails may be one that harms nobody: the report of what the lanes do.
+    const auto fault = [&](card_file& victim, std::size_t records) {
+        std::vector<spanker_record> ended;
+        for (int n = 0; n < 100 && (ended.empty() || ended.back().result == 0); n++) {
+            inject("dma_fault");
+            submit(victim, {nop()}, 2);
+            ended = wait(victim);
+        }
+        inject("clear dma_fault");
+        while (ended.size() < records)
+            ended.push_back(wait(victim)[0]);
+        for (const auto& record : ended) {
+            EXPECT_EQ(record.result, -EIO) << record.cookie;
+            EXPECT_EQ(record.card_status, std::uint32_t{SPANKER_CARD_CANCELLED}) << record.cookie;
+        }
+        EXPECT_EQ(ended.size(), records);
+    };
+    fault(*file, 2);
+    fault(*other, 1);
+    ASSERT_TRUE(comes([&] { return hangs.size() == 2 && climbed(SPANKER_RUNG_QUEUE); }));
+    EXPECT_TRUE(works(*file) && works(*other));
     spanker_record none[1];
     EXPECT_EQ(third->poll(none), 0u) << "it waits as before";
     EXPECT_FALSE(was_reset());

@@ -105,6 +105,29 @@ TEST_F(queue_rig, a_batch_is_one_doorbell_and_one_record)
     EXPECT_EQ(spk_queue_reap(&queue, 100), 0u);
 }
 
+TEST_F(queue_rig, the_time_of_commands_is_charged_to_their_engines_and_kept_over_init)
+{
+    spk_engine_time time{};
+    auto m = memory();
+    m.time = &time;
+    ASSERT_EQ(spk_queue_init(&queue, &m, depth, queue.ops, this, 0, 1), 0);
+    ASSERT_EQ(submit({good(SPK_OP_FILL), good(SPK_OP_DMA_IN), good(SPK_OP_MATMUL_Q4_K)}), 0);
+    for (u64 n = 1; n <= 3; n++) {
+        complete(fetch().id, n == 3 ? SPANKER_CARD_CANCELLED : SPANKER_CARD_OK);
+        cq[n - 1].start_ns = 1000;
+        cq[n - 1].end_ns = 1000 + n;
+    }
+    complete(0xfff);  // of no command
+    cq[3].end_ns = 77;
+    EXPECT_EQ(spk_queue_reap(&queue, 100), 4u);
+    EXPECT_EQ(time.busy_ns[SPK_ENGINE_MEMORY], 1u);
+    EXPECT_EQ(time.busy_ns[SPK_ENGINE_HOST_IN], 2u);
+    EXPECT_EQ(time.busy_ns[SPK_ENGINE_COMPUTE], 3u) << "also a cancelled command took its time";
+    EXPECT_EQ(time.busy_ns[SPK_ENGINE_CONTROL], 0u);
+    ASSERT_EQ(spk_queue_init(&queue, &m, depth, queue.ops, this, 0, 1), 0);
+    EXPECT_EQ(time.busy_ns[SPK_ENGINE_COMPUTE], 3u);
+}
+
 TEST_F(queue_rig, a_batch_with_a_bad_item_leaves_nothing_behind)
 {
     auto bad = good(SPK_OP_MATMUL_Q4_K);

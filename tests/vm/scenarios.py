@@ -43,6 +43,7 @@ class Scenario:
 
 
 HOLD = ("tests/vm_hold",)
+WATCH = ("tests/vm_watch",)
 
 IOMMU_CMDLINE = "intel_iommu=on iommu.strict=1"
 IOMMU_QEMU = ("-device", "intel-iommu,caching-mode=on,intremap=off")
@@ -54,6 +55,9 @@ PROGRAMS = {
     "udev": Program("sh /guest/udev.sh", 180, tools=(("udevadm", "udev"),),
                     files=(("kernel/dist/60-spanker.rules", "etc/udev/rules.d/60-spanker.rules"),)),
     "removal": Program("sh /guest/removal.sh", 300, HOLD),
+    "visibility": Program("sh /guest/visibility.sh", 240, HOLD, files=tuple(
+        (f"docs/abi/{name}", f"abi/{name}") for name in ("sysfs-class-spanker", "debugfs-spanker"))),
+    "visibility-removal": Program("sh /guest/visibility-removal.sh", 300, HOLD + WATCH),
     "bus-errors": Program("sh /guest/bus-errors.sh", 300, HOLD, modules=("aer_inject",)),
     "sleep": Program("sh /guest/sleep.sh", 300, HOLD),
     "hangs": Program("sh /guest/hangs.sh", 180, HOLD),
@@ -72,8 +76,8 @@ PROGRAMS = {
 SCENARIOS = (
     # The module and everything on top of it.
     Scenario("module", ("boot", "module", "abi", "abi-32", "contract"), cards=4, seconds=1500),
-    Scenario("stack", ("removal", "stack"), cards=4, memory_mib=1536, seconds=900),
-    Scenario("recovery", ("steady", "udev", "hangs", "bus-errors", "sleep"), ("6.12",), cards=2),
+    Scenario("stack", ("visibility", "removal", "stack"), cards=4, memory_mib=1536, seconds=900),
+    Scenario("recovery", ("steady", "udev", "visibility", "visibility-removal", "hangs", "bus-errors", "sleep"), ("6.12",), cards=2),
     # Cards that are wrong beside sound ones.
     Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
         "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar"),
@@ -88,7 +92,8 @@ SCENARIOS = (
     Scenario("iommu-maps", ("iommu",), ("6.1", "7"), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU),
     # The debug kernel.
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
-    Scenario("debug-removal", ("removal", "hangs", "bus-errors", "sleep"), ("debug",), cards=2, seconds=1800),
+    Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "hangs", "bus-errors", "sleep"), ("debug",), cards=2,
+             seconds=2400),
     # Others are refused memory as well: the checker of DMA then checks no more, and entries of /proc/irq that could not be
     # made are missed when they are to go.
     Scenario("debug-failures", ("failures",), ("debug",), cards=1, topology="none", seconds=1800,

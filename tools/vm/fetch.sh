@@ -9,6 +9,7 @@
 #   tools/vm/fetch.sh root SUITE       a folder with compiler, make, sparse and dkms of a suite, to chroot into
 #   tools/vm/fetch.sh source SERIES    the kernel's source, with Debian's patches
 #   tools/vm/fetch.sh checkpatch       the kernel's style checker, from the newest source
+#   tools/vm/fetch.sh kernel-doc       the kernel's reader of comments, likewise
 #   tools/vm/fetch.sh series           the series there are, one a line
 #   tools/vm/fetch.sh update           forgets which kernels were the newest: the next calls look again
 #
@@ -212,20 +213,24 @@ fetch_source() { # SERIES
     echo "$vm_cache/source-$version"
 }
 
-make_checkpatch() { # FOLDER VERSION SUITE
-    mkdir "$1/package"
-    echo "linux-source-6.12 $2" | apt_unpack "$3" "$1/package"
-    tar -x -C "$1" --strip-components=2 --wildcards -f "$1"/package/usr/src/linux-source-6.12.tar.xz \
-        '*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch'
-    rm -rf -- "$1/package"
+make_scripts() { # FOLDER VERSION SUITE NAME...
+    local folder=$1 version=$2 suite=$3
+    shift 3
+    mkdir "$folder/package"
+    echo "linux-source-6.12 $version" | apt_unpack "$suite" "$folder/package"
+    tar -x -C "$folder" --strip-components=2 --wildcards -f "$folder"/package/usr/src/linux-source-6.12.tar.xz \
+        "${@/#/*/scripts/}"
+    rm -rf -- "$folder/package"
 }
 
-fetch_checkpatch() {
-    local version suite
+# A program of the kernel's scripts, and the files it reads.
+fetch_script() { # PIECE NAME...
+    local piece=$1 version suite
+    shift
     remember source-6.12 resolve_source 6.12
     read -r version suite <"$vm_cache/newest/source-6.12"
-    piece "checkpatch-$version" make_checkpatch "$version" "$suite"
-    echo "$vm_cache/checkpatch-$version/checkpatch.pl"
+    piece "$piece-$version" make_scripts "$version" "$suite" "$@"
+    echo "$vm_cache/$piece-$version/$1"
 }
 
 case ${1-} in
@@ -233,8 +238,9 @@ qemu) fetch_qemu ;;
 kernel) fetch_kernel "${2:?say a series, for example 6.12}" ;;
 root) fetch_root "${2:?say a suite, for example trixie}" ;;
 source) fetch_source "${2:?say a series, for example 6.12}" ;;
-checkpatch) fetch_checkpatch ;;
+checkpatch) fetch_script checkpatch checkpatch.pl spelling.txt const_structs.checkpatch ;;
+kernel-doc) fetch_script kernel-doc kernel-doc ;;
 series) awk '{print $1}' <<<"$series_table" ;;
 update) rm -rf -- "$vm_cache/newest" "$vm_cache"/apt/*/updated ;;
-*) die "say qemu, kernel SERIES, root SUITE, source SERIES, checkpatch, series or update" ;;
+*) die "say qemu, kernel SERIES, root SUITE, source SERIES, checkpatch, kernel-doc, series or update" ;;
 esac
