@@ -183,7 +183,7 @@ struct embedded_options {
     std::uint64_t card_memory_bytes = 0;  // 0: min(4 GiB, MemAvailable / 2 / cards)
     bool real_pace = false;
     std::uint64_t default_deadline_ns = 30'000'000'000;  // of items without one; 0: none
-    std::uint64_t hang_ns = 2'000'000'000;  // running without progress; 0: for ever
+    std::uint64_t hang_ns = 2'000'000'000;               // running without progress; 0: for ever
 };
 result<std::unique_ptr<backend>> make_embedded_backend(const embedded_options& options);
 // Discovers /dev/spankerN; runs with no card and no module.

@@ -104,10 +104,9 @@ void log_trouble(const event& what)
     } else if (const auto* rung = std::get_if<event_rung>(&what)) {
         const char* name = reset_rung_name(rung->rung);
         log(log_level::warning,
-            rung->result == 0
-                ? fmt::format("card {}: {}", rung->card, name)
-                : fmt::format("card {}: {} did not help ({})", rung->card, name,
-                              std::strerror(-rung->result)),
+            rung->result == 0 ? fmt::format("card {}: {}", rung->card, name)
+                              : fmt::format("card {}: {} did not help ({})", rung->card, name,
+                                            std::strerror(-rung->result)),
             {.card = rung->card});
     } else if (const auto* heat = std::get_if<event_temperature>(&what)) {
         log(log_level::warning,

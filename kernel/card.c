@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/ktime.h>
 
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 #include "trace.h"

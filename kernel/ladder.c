@@ -10,6 +10,7 @@
 #include <linux/ktime.h>
 #include <linux/sysfs.h>
 
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 

@@ -6,6 +6,7 @@
  */
 #include <linux/jiffies.h>
 
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 #include "trace.h"

@@ -11,6 +11,7 @@
 #include <linux/jiffies.h>
 #include <linux/poll.h>
 
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 

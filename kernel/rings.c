@@ -7,6 +7,7 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "ladder.h"
 #include "mmio.h"
 #include "spanker.h"
 

@@ -7,6 +7,7 @@
 #include <linux/sysfs.h>
 
 #include "names.h"
+#include "ladder.h"
 #include "spanker.h"
 
 static struct spanker_card *card_of(struct device *dev)

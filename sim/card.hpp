@@ -114,8 +114,8 @@ enum class fault_kind {
     completion_error,  // value: status
     queue_hang,   // a: queue; decodes nothing; value: starts of the queue or resets that heal it
     engine_hang,  // a: lane (SPK_ENGINE_*, SPK_LANE_RX/TX); heads never end; value: resets that do
-    gone,              // reads all ones until fault_clear
-    reset_stuck,       // the next `count` resets never complete
+    gone,         // reads all ones until fault_clear
+    reset_stuck,  // the next `count` resets never complete
     ddr_uncalibrated,
     dma_fault,     // the next `count` DMA accesses fail; a: skip this many first
     cable_cut,     // a: port

@@ -111,8 +111,7 @@ std::uint64_t driven_card::step(std::uint64_t now_ns)
     }
     if (std::exchange(queue_faulted_, false))
         look_for_faults(now_ns);
-    if (generation == generation_ &&
-        (std::exchange(troubled_, false) || (actions & SPK_STEP_HUNG)))
+    if (generation == generation_ && (std::exchange(troubled_, false) || (actions & SPK_STEP_HUNG)))
         in_trouble(now_ns);
     next_ns = std::min(next_ns, look(now_ns));
     if ((actions & SPK_STEP_ABORT) && own_.room() != 0) {

@@ -19,8 +19,7 @@ bool ring_pair::make(bus_map& bus, const queue_place& place, std::uint32_t depth
         return false;
     sq_bus_ = bus_range(bus, place.card, sq_.data(), sq_.bytes(), SPANKER_BUFFER_READ);
     cq_bus_ = bus_range(bus, place.card, cq_.data(), cq_.bytes(), SPANKER_BUFFER_WRITE);
-    status_bus_ =
-        bus_range(bus, place.card, status_.data(), status_.bytes(), SPANKER_BUFFER_WRITE);
+    status_bus_ = bus_range(bus, place.card, status_.data(), status_.bytes(), SPANKER_BUFFER_WRITE);
     return sq_bus_.bus() != 0 && cq_bus_.bus() != 0 && status_bus_.bus() != 0;
 }
 

@@ -14,12 +14,11 @@ class embedded_fabric final : public fabric {
 public:
     std::unique_ptr<backend> open() override
     {
-        auto made = spanker::daemon::make_embedded_backend(
-            {.cards = 4,
-             .topology = "ring",
-             .card_memory_bytes = 64 << 20,
-             .real_pace = false,
-             .hang_ns = hang_ms * 1'000'000});
+        auto made = spanker::daemon::make_embedded_backend({.cards = 4,
+                                                            .topology = "ring",
+                                                            .card_memory_bytes = 64 << 20,
+                                                            .real_pace = false,
+                                                            .hang_ns = hang_ms * 1'000'000});
         EXPECT_TRUE(made) << text_of(made);
         return made ? std::move(*made) : nullptr;
     }

@@ -62,8 +62,7 @@ protected:
             } else if (const auto* hang = std::get_if<spanker::daemon::event_hang>(&event)) {
                 if (hang->card == card)
                     hangs.push_back(*hang);
-            } else if (const auto* heat =
-                           std::get_if<spanker::daemon::event_temperature>(&event)) {
+            } else if (const auto* heat = std::get_if<spanker::daemon::event_temperature>(&event)) {
                 if (heat->card == card)
                     heats.push_back(heat->millidegrees);
             }
@@ -350,8 +349,8 @@ TEST_F(recovery, a_fatal_error_is_reset_away_and_its_return_is_not_for_ever)
     inject("fatal reason=3");
     ASSERT_TRUE(comes_to(SPANKER_RUNG_DEAD));
     EXPECT_EQ(state(), std::uint32_t{SPANKER_CARD_DEAD});
-    EXPECT_EQ(rungs, (std::vector<std::uint32_t>{SPANKER_RUNG_SOFT, SPANKER_RUNG_FLR,
-                                                 SPANKER_RUNG_DEAD}));
+    EXPECT_EQ(rungs,
+              (std::vector<std::uint32_t>{SPANKER_RUNG_SOFT, SPANKER_RUNG_FLR, SPANKER_RUNG_DEAD}));
 }
 
 TEST_F(recovery, a_soft_reset_that_does_not_end_is_followed_by_one_of_the_function)

@@ -3,6 +3,7 @@
 // A queue with a card that is played by the test: it looks at the published commands and writes completions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 

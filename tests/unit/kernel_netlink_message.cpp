@@ -56,8 +56,8 @@ TEST(netlink_message, of_a_hang_and_of_a_rung_are_read)
     ASSERT_TRUE(rung);
     EXPECT_EQ(rung->rung, std::uint32_t{SPANKER_RUNG_FLR});
     EXPECT_EQ(rung->result, -5);
-    const auto heat = parse_message(
-        message(SPANKER_MSG_TEMPERATURE).u32(SPANKER_A_TEMP_MC, 0u - 40'000).bytes());
+    const auto heat =
+        parse_message(message(SPANKER_MSG_TEMPERATURE).u32(SPANKER_A_TEMP_MC, 0u - 40'000).bytes());
     ASSERT_TRUE(heat);
     EXPECT_EQ(heat->temperature_mc, -40'000);
 }
