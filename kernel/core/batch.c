@@ -290,9 +290,7 @@ static s32 completion_result(const struct spk_batches *all,
 {
 	switch (completion->status) {
 	case SPANKER_CARD_CANCELLED:
-		/* Nobody asked for it: its queue was stopped, or faulted. */
-		return flight->state == SPK_FLIGHT_FLYING ?
-			       -EIO : spk_flight_abort_result(flight);
+		return spk_flight_abort_result(flight);
 	case SPANKER_CARD_POISONED:
 		return poison_result(all, completion->detail);
 	default:

@@ -85,9 +85,10 @@ int spk_queue_submit(struct spk_queue *queue, const struct spk_item_env *env,
  */
 u32 spk_queue_reap(struct spk_queue *queue, u32 budget);
 /*
- * The card stopped the queue and the caller reaped: what is still in flight
- * ends with result, and the queue is as a new one, but for its records and
- * sequence numbers. Then zero the rings and enable it.
+ * The card stopped the queue and the caller reaped, which ended what it had
+ * decoded as cancelled: what is still in flight ends with result, and the
+ * queue is as a new one, but for its records and sequence numbers. Then zero
+ * the rings and enable it.
  */
 void spk_queue_restart(struct spk_queue *queue, s32 result);
 

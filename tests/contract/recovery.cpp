@@ -228,11 +228,11 @@ TEST_F(recovery, queues_whose_rings_cannot_be_reached_are_started_again)
         inject("clear dma_fault");
         while (ended.size() < records)
             ended.push_back(wait(victim)[0]);
-        for (const auto& record : ended) {
-            EXPECT_EQ(record.result, -EIO) << record.cookie;
-            EXPECT_EQ(record.card_status, std::uint32_t{SPANKER_CARD_CANCELLED}) << record.cookie;
-        }
         EXPECT_EQ(ended.size(), records);
+        for (const auto& record : ended) {  // the card had decoded the first, and says so
+            EXPECT_EQ(record.result, record.cookie == 1 ? -ECANCELED : -EIO);
+            EXPECT_EQ(record.card_status, std::uint32_t{SPANKER_CARD_CANCELLED});
+        }
     };
     fault(*file, 2);
     fault(*other, 1);

@@ -158,7 +158,7 @@ TEST_F(batch_rig, takes_result_and_port_of_every_card_status)
         {SPANKER_CARD_LINK_DOWN, -ENOLINK, 6},
         {SPANKER_CARD_LINK_ERROR, -ECOMM, 6},
         {SPANKER_CARD_MISMATCH, -EPROTO, 6},
-        {SPANKER_CARD_CANCELLED, -EIO, SPK_NO_PORT},  // nobody asked for it
+        {SPANKER_CARD_CANCELLED, -ECANCELED, SPK_NO_PORT},
         {SPANKER_CARD_RESET, -ESTALE, SPK_NO_PORT},
         {200, -EIO, SPK_NO_PORT},
     };
@@ -426,13 +426,6 @@ TEST_F(batch_rig, a_command_that_hangs_and_survives_its_abort_keeps_its_objects)
     EXPECT_EQ(read().at(0).result, -EIO);
     EXPECT_TRUE(ended_slots.empty()) << "it may be at work";
     EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
-}
-
-TEST_F(batch_rig, what_is_cancelled_though_nobody_asked_failed_with_its_queue)
-{
-    submit({2});
-    complete(2, SPANKER_CARD_CANCELLED);
-    EXPECT_EQ(read().at(0).result, -EIO);
 }
 
 TEST_F(batch_rig, an_unanswered_abort_is_a_hang_and_said_once)
