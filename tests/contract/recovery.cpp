@@ -245,7 +245,7 @@ TEST_F(recovery, queues_whose_rings_cannot_be_reached_are_started_again)
 
 TEST_F(recovery, a_queue_may_close_in_the_middle_of_its_restart)
 {
-    for (int n = 0; n < 8; n++) {
+    for (int n = 0; n < 3; n++) {
         forgive();
         generation = cards->info(card)->out_reset_generation;
         auto stays = open(card), file = open(card, 8);
@@ -253,7 +253,7 @@ TEST_F(recovery, a_queue_may_close_in_the_middle_of_its_restart)
         submit(*file, {late_nop()});
         EXPECT_EQ(wait(*file)[0].result, -ETIMEDOUT);
         // The restart comes about a second later.
-        const auto end_ns = now_ns() + second_ns - 20 * ms + n * 10 * ms;
+        const auto end_ns = now_ns() + second_ns - 15 * ms + n * 15 * ms;
         while (now_ns() < end_ns)
             settle();
         file.reset();
