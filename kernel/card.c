@@ -337,13 +337,8 @@ static void service_events(struct spanker_card *card)
 
 static void service_queue(struct spanker_card *card, u32 queue)
 {
-	struct spanker_file *file;
+	struct spanker_file *file = spanker_queue_owner(card, queue);
 
-	mutex_lock(&card->lock);
-	file = card->queue[queue];
-	if (file)
-		kref_get(&file->refs);
-	mutex_unlock(&card->lock);
 	if (!file)
 		return;
 	spanker_queue_service(file);

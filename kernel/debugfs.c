@@ -143,18 +143,6 @@ static void show_queue(struct seq_file *out, struct spanker_file *file)
 	show_hardware(out, file->card, queue->rings.number);
 }
 
-static struct spanker_file *owner_of(struct spanker_card *card, u32 queue)
-{
-	struct spanker_file *file;
-
-	mutex_lock(&card->lock);
-	file = card->queue[queue];
-	if (file)
-		kref_get(&file->refs);
-	mutex_unlock(&card->lock);
-	return file;
-}
-
 static int queues_show(struct seq_file *out, void *unused)
 {
 	struct spanker_card *card = out->private;
@@ -164,7 +152,7 @@ static int queues_show(struct seq_file *out, void *unused)
 		 "queue pid depth vector sq_tail sq_head cq_head in_flight unread card_state card_sq_head card_cq_tail\n");
 	show_own_queue(out, card);
 	for (number = 1; number < card->caps.queues; number++) {
-		struct spanker_file *file = owner_of(card, number);
+		struct spanker_file *file = spanker_queue_owner(card, number);
 
 		if (!file)
 			continue;

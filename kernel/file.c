@@ -122,6 +122,18 @@ static void free_file(struct kref *refs)
 	kfree(file);
 }
 
+struct spanker_file *spanker_queue_owner(struct spanker_card *card, u32 number)
+{
+	struct spanker_file *file;
+
+	mutex_lock(&card->lock);
+	file = card->queue[number];
+	if (file)
+		kref_get(&file->refs);
+	mutex_unlock(&card->lock);
+	return file;
+}
+
 void spanker_file_put(struct spanker_file *file)
 {
 	kref_put(&file->refs, free_file);

@@ -105,18 +105,10 @@ void spanker_queue_hangs(struct spanker_card *card, struct spanker_file *file)
 
 static struct spanker_file *faulted_file(struct spanker_card *card, u32 queue)
 {
-	struct spanker_file *file;
-	u32 state;
+	u32 state = spanker_read(card, SPK_REG_Q(queue, SPK_Q_STATE));
 
-	state = spanker_read(card, SPK_REG_Q(queue, SPK_Q_STATE));
-	if (state != SPK_QSTATE_FAULT)
-		return NULL;
-	mutex_lock(&card->lock);
-	file = card->queue[queue];
-	if (file)
-		kref_get(&file->refs);
-	mutex_unlock(&card->lock);
-	return file;
+	return state == SPK_QSTATE_FAULT ? spanker_queue_owner(card, queue) :
+					   NULL;
 }
 
 void spanker_queues_faulted(struct spanker_card *card)

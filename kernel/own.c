@@ -183,9 +183,7 @@ static void issue_aborts(struct spanker_card *card)
 	first = card->own.next_queue++;
 	mutex_unlock(&card->lock);
 	for (turn = 0; turn < others; turn++) {
-		mutex_lock(&card->lock);
-		file = file_of(card, (first + turn) % others + 1);
-		mutex_unlock(&card->lock);
+		file = spanker_queue_owner(card, (first + turn) % others + 1);
 		if (!file)
 			continue;
 		mutex_lock(&file->lock);

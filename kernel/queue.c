@@ -489,14 +489,9 @@ void spanker_queue_end(struct spanker_file *file, int result, u32 card_status,
 struct spanker_file *spanker_queue_reported(struct spanker_card *card,
 					    u32 number)
 {
-	struct spanker_file *file;
+	struct spanker_file *file = spanker_queue_owner(card, number);
 	bool wanted;
 
-	mutex_lock(&card->lock);
-	file = card->queue[number];
-	if (file)
-		kref_get(&file->refs);
-	mutex_unlock(&card->lock);
 	if (!file)
 		return NULL;
 	mutex_lock(&file->lock);

@@ -407,6 +407,8 @@ extern const struct file_operations spanker_card_fops;
 struct spanker_file *spanker_file_create(struct spanker_card *card);
 void spanker_file_close(struct spanker_file *file);
 void spanker_file_put(struct spanker_file *file);
+/* With a reference: whose hardware queue this is; NULL: nobody's. */
+struct spanker_file *spanker_queue_owner(struct spanker_card *card, u32 number);
 /* The open file that comes after this number, with a reference, or NULL. */
 struct spanker_file *spanker_file_after(struct spanker_card *card, u64 number);
 /* A new handle, or 0: -EDQUOT, -ENOMEM in *err. file->lock is held. */
