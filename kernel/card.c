@@ -103,6 +103,7 @@ struct spanker_card *spanker_card_create(struct pci_dev *pdev)
 	card->pdev = pci_dev_get(pdev);
 	card->state = SPANKER_CARD_PROBING;
 	mutex_init(&card->reset_lock);
+	mutex_init(&card->tell_lock);
 	mutex_init(&card->lock);
 	spanker_telemetry_init(&card->telemetry);
 	INIT_LIST_HEAD(&card->files);

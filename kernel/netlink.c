@@ -164,88 +164,124 @@ static void end_event(struct sk_buff *skb, void *header, u32 group, int err)
 	genlmsg_multicast(&family, skb, 0, group, GFP_KERNEL);
 }
 
-void spanker_tell_card(struct spanker_card *card, u32 message)
+/* What an event says beside its head. */
+typedef int (*put_fn)(struct sk_buff *skb, struct spanker_card *card,
+		      const void *what);
+
+/*
+ * Counted, read and sent under one lock: events of a card arrive in the order
+ * of their numbers, and a later one never tells an earlier state.
+ */
+static void tell(struct spanker_card *card, u32 group, u32 message, put_fn put,
+		 const void *what)
 {
 	struct sk_buff *skb;
 	void *header;
 
-	skb = begin_event(card, GROUP_CARD, message, &header);
+	mutex_lock(&card->tell_lock);
+	skb = begin_event(card, group, message, &header);
 	if (skb)
-		end_event(skb, header, GROUP_CARD, put_card(skb, card));
+		end_event(skb, header, group, put(skb, card, what));
+	mutex_unlock(&card->tell_lock);
+}
+
+static int put_change(struct sk_buff *skb, struct spanker_card *card,
+		      const void *what)
+{
+	return put_card(skb, card);
+}
+
+void spanker_tell_card(struct spanker_card *card, u32 message)
+{
+	tell(card, GROUP_CARD, message, put_change, NULL);
+}
+
+static int put_state(struct sk_buff *skb, struct spanker_card *card,
+		     const void *what)
+{
+	const enum spanker_card_state *old = what;
+
+	return put_card(skb, card) ?: nla_put_u32(skb, SPANKER_A_OLD_STATE, *old);
 }
 
 void spanker_tell_state(struct spanker_card *card, enum spanker_card_state old)
 {
-	struct sk_buff *skb;
-	void *header;
-	int err;
+	tell(card, GROUP_HEALTH, SPANKER_MSG_STATE_CHANGED, put_state, &old);
+}
 
-	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_STATE_CHANGED,
-			  &header);
-	if (!skb)
-		return;
-	err = put_card(skb, card);
-	if (!err)
-		err = nla_put_u32(skb, SPANKER_A_OLD_STATE, old);
-	end_event(skb, header, GROUP_HEALTH, err);
+struct climbed {
+	enum spanker_reset_rung rung;
+	int result;
+};
+
+static int put_rung(struct sk_buff *skb, struct spanker_card *card,
+		    const void *what)
+{
+	const struct climbed *climbed = what;
+
+	return nla_put_u32(skb, SPANKER_A_RUNG, climbed->rung) ?:
+	       nla_put_s32(skb, SPANKER_A_RESULT, climbed->result);
 }
 
 void spanker_tell_rung(struct spanker_card *card, enum spanker_reset_rung rung,
 		       int result)
 {
-	struct sk_buff *skb;
-	void *header;
-	int err;
+	const struct climbed climbed = { .rung = rung, .result = result };
 
 	trace_spanker_reset_rung(card->number, rung, result);
-	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_RESET_RUNG, &header);
-	if (!skb)
-		return;
-	err = nla_put_u32(skb, SPANKER_A_RUNG, rung);
-	if (!err)
-		err = nla_put_s32(skb, SPANKER_A_RESULT, result);
-	end_event(skb, header, GROUP_HEALTH, err);
+	tell(card, GROUP_HEALTH, SPANKER_MSG_RESET_RUNG, put_rung, &climbed);
+}
+
+struct culprit {
+	u32 queue, id, opcode;
+	pid_t pid;
+};
+
+static int put_hang(struct sk_buff *skb, struct spanker_card *card,
+		    const void *what)
+{
+	const struct culprit *culprit = what;
+
+	if (nla_put_u32(skb, SPANKER_A_QUEUE, culprit->queue) ||
+	    nla_put_u32(skb, SPANKER_A_COMMAND_ID, culprit->id) ||
+	    nla_put_u32(skb, SPANKER_A_OPCODE, culprit->opcode) ||
+	    nla_put_u32(skb, SPANKER_A_PID, culprit->pid))
+		return -EMSGSIZE;
+	return 0;
 }
 
 void spanker_tell_hang(struct spanker_card *card, u32 queue, u32 id, u32 opcode,
 		       pid_t pid)
 {
-	struct sk_buff *skb;
-	void *header;
-	int err = 0;
+	const struct culprit culprit = { queue, id, opcode, pid };
 
-	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_HANG, &header);
-	if (!skb)
-		return;
-	if (nla_put_u32(skb, SPANKER_A_QUEUE, queue) ||
-	    nla_put_u32(skb, SPANKER_A_COMMAND_ID, id) ||
-	    nla_put_u32(skb, SPANKER_A_OPCODE, opcode) ||
-	    nla_put_u32(skb, SPANKER_A_PID, pid))
-		err = -EMSGSIZE;
-	end_event(skb, header, GROUP_HEALTH, err);
+	tell(card, GROUP_HEALTH, SPANKER_MSG_HANG, put_hang, &culprit);
+}
+
+static int put_temperature(struct sk_buff *skb, struct spanker_card *card,
+			   const void *what)
+{
+	return nla_put_s32(skb, SPANKER_A_TEMP_MC, *(const s32 *)what);
 }
 
 void spanker_tell_temperature(struct spanker_card *card, s32 millidegrees)
 {
-	struct sk_buff *skb;
-	void *header;
+	tell(card, GROUP_HEALTH, SPANKER_MSG_TEMPERATURE, put_temperature,
+	     &millidegrees);
+}
 
-	skb = begin_event(card, GROUP_HEALTH, SPANKER_MSG_TEMPERATURE, &header);
-	if (skb)
-		end_event(skb, header, GROUP_HEALTH,
-			  nla_put_s32(skb, SPANKER_A_TEMP_MC, millidegrees));
+static int put_port_change(struct sk_buff *skb, struct spanker_card *card,
+			   const void *what)
+{
+	return put_port(skb, card, *(const u32 *)what);
 }
 
 void spanker_tell_port(struct spanker_card *card, u32 port)
 {
-	struct sk_buff *skb;
-	void *header;
-
 	/* Before it is counted: a dump of this count tells the new state. */
 	spanker_port_changed(card, port);
-	skb = begin_event(card, GROUP_LINK, SPANKER_MSG_LINK_CHANGED, &header);
-	if (skb)
-		end_event(skb, header, GROUP_LINK, put_port(skb, card, port));
+	tell(card, GROUP_LINK, SPANKER_MSG_LINK_CHANGED, put_port_change,
+	     &port);
 }
 
 /* ---- answers ---- */

@@ -25,6 +25,7 @@
  *	file->submit_lock	staging of items; user memory is read under it
  *	file->read_lock		who takes records; user memory is written
  *	file->lock		the file's queue, handles and memberships
+ *	card->tell_lock		one event after the other
  *	card->lock		card memory, queue 0, ports, files
  *	card->telemetry.lock	what was read of it last
  *	spanker_cards_lock	the table of cards
@@ -233,6 +234,7 @@ struct spanker_card {
 					/* the generation that has them */
 
 	struct delayed_work watch;	/* of queue 0, and for its return */
+	struct mutex tell_lock;		/* their order */
 	atomic_t events;		/* sequence number of netlink events */
 
 	struct mutex lock;		/* all that follows */

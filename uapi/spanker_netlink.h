@@ -14,8 +14,11 @@
  *    "health" (states, reset rungs, hangs, temperature). An event carries
  *    the new state whole, as a dump would.
  * 4. Each card has a sequence number that counts its events over all groups.
- *    Flaps are coalesced: numbers may be skipped, the final state always
- *    arrives. A gap, or ENOBUFS, means: dump again.
+ *    Events of a card arrive in the order of their numbers. Flaps are
+ *    coalesced: numbers may be skipped, the final state always arrives. A
+ *    gap, or ENOBUFS, means: dump again. Of a number that a dump has seen
+ *    already the state is old; what no dump tells (rungs, hangs,
+ *    temperature) is news all the same.
  * 5. Numbers are appended, never changed or reused. A listener ignores
  *    attributes and values it does not know. A driver sends all attributes
  *    that a message lists here, and may add others.

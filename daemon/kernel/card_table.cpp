@@ -65,6 +65,8 @@ void card_table::take_event(const netlink_message& what)
     entry& at = found->second;
     if (what.message == SPANKER_MSG_LINK_CHANGED && what.port && at.shown)
         events_.add(event_link{*what.card, *what.port});
+    if (at.shown)
+        take_trouble(what);  // no dump tells it, so it is no older than one
     if (!what.seq || !is_newer(*what.seq, at.seq))
         return;
     if (what.message == SPANKER_MSG_CARD_REMOVED)
@@ -73,8 +75,6 @@ void card_table::take_event(const netlink_message& what)
         at.missed = wants_dump_ = true;
     at.seq = *what.seq;
     at.generation = what.reset_generation.value_or(at.generation);
-    if (at.shown)
-        take_trouble(what);
     if (what.state && *what.state != at.state)
         set_state(*what.card, at, *what.state);
 }

@@ -141,7 +141,6 @@ TEST_F(card_table_test, hangs_and_what_was_done_are_told)
     EXPECT_EQ(events(), "") << "of a card that is not known";
     known({.card = 1, .seq = 5});
     table.take_event(hang);
-    table.take_event(hang);
     table.take_event(rung);
     auto heat = trouble(SPANKER_MSG_TEMPERATURE, 8);
     heat.temperature_mc = -5;
@@ -199,6 +198,23 @@ TEST_F(card_table_test, what_a_dump_told_is_not_told_again)
     EXPECT_FALSE(table.wants_dump());
     event_of(SPANKER_MSG_CARD_REMOVED, {.card = 1, .seq = 7});
     EXPECT_EQ(table.shown().size(), 1u) << "an older card of that number was removed";
+}
+
+// A dump that is asked for while they wait in the socket has their numbers, but not what they say.
+TEST_F(card_table_test, what_no_dump_tells_is_told_however_late)
+{
+    known({.card = 1, .seq = 9});
+    netlink_message rung;
+    rung.message = SPANKER_MSG_RESET_RUNG;
+    rung.card = 1;
+    rung.seq = 8;
+    rung.rung = SPANKER_RUNG_SOFT;
+    rung.result = 0;
+    table.take_event(rung);
+    EXPECT_EQ(events(), "1^2:0 ");
+    EXPECT_FALSE(table.wants_dump());
+    event_of(SPANKER_MSG_STATE_CHANGED, {.card = 1, .seq = 10, .state = SPANKER_CARD_RESETTING});
+    EXPECT_EQ(events(), "1=" + std::to_string(SPANKER_CARD_RESETTING) + " ");
 }
 
 TEST_F(card_table_test, numbers_of_events_wrap)

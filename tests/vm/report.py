@@ -20,6 +20,8 @@ STAMP = re.compile(r"^\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
 TAP = re.compile(r"^(not )?ok(?: (\d+))?(?: -)? ?(.*?)(?: # (SKIP)\b ?(.*))?$")
 PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?$")
 GTEST = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([\w/.-]+)(?:, .*)?(?: \(\d+ ms\))$")
+GTEST_FAILURE = re.compile(r"(\w+\.[ch]pp:\d+): Failure$")
+REASON_LENGTH = 400
 
 
 @dataclass
@@ -43,12 +45,18 @@ class Program:
         self.plan = None
         self.numbered = 0
         self.last_words = ""
+        self.failure = []  # what GoogleTest said of the first one in the test that runs
 
     def line(self, text):
         found = GTEST.match(text)
         if found:
-            self._verdict(found.group(1) == "FAILED", found.group(2), found.group(1) == "SKIPPED", self.last_words)
+            bad, skipped = found.group(1) == "FAILED", found.group(1) == "SKIPPED"
+            self._verdict(bad, found.group(2), skipped, " ".join(self.failure)[:REASON_LENGTH] if bad else self.last_words)
+            self.failure = []
             return
+        found = GTEST_FAILURE.search(text)
+        if found or (self.failure and len(self.failure) < 6 and text.strip()):
+            self.failure.append(f"{found.group(1)}:" if found else text.strip())
         found = TAP.match(text)
         if found:
             self.numbered += 1
@@ -66,7 +74,7 @@ class Program:
         if skip:
             self.results.skipped.append((f"{self.name}: {name}", reason or "no reason given"))
         elif bad:
-            self.results.failed.append(f"{self.name}: {name}")
+            self.results.failed.append(f"{self.name}: {name}" + (f": {reason}" if reason else ""))
         else:
             self.results.passed += 1
 

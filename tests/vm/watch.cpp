@@ -3,7 +3,8 @@
 // Listens to the driver and asks it, for tests of what it tells.
 //
 //   vm_watch CHANGES      says `watching`, then for each card that comes or goes what the event was and whether a dump that
-//                         is asked for on hearing it has the card: `removed 0, not listed`. Ends after so many of them.
+//                         is asked for on hearing it has the card: `removed 0, not listed`. Ends after so many of them, or
+//                         when an event is not newer than the one before: `card 0: event 7 after 8`.
 //   vm_watch --dumps N    dumps all cards and all ports N times, whatever comes of it, and says how often it all went well.
 #include <linux/genetlink.h>
 #include <poll.h>
@@ -12,6 +13,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -28,17 +31,28 @@ bool is_listed(int family, std::uint32_t card)
                        [&](const netlink_message& one) { return one.card == card; });
 }
 
-// The event as it is said; whether it was one.
-bool tell(int family, std::span<const std::byte> payload)
+// Law 4: events of a card come in the order of their numbers.
+bool is_in_order(const netlink_message& what)
 {
-    const auto what = parse_message(payload);
-    if (!what || !what->card)
+    static std::map<std::uint32_t, std::uint32_t> last;  // of each card
+    const auto [at, first] = last.try_emplace(*what.card, *what.seq);
+    const bool newer = first || static_cast<std::int32_t>(*what.seq - at->second) > 0;
+    if (!newer)
+        std::printf("card %u: event %u after %u\n", *what.card, *what.seq, at->second);
+    at->second = *what.seq;
+    if (what.message == SPANKER_MSG_CARD_REMOVED)
+        last.erase(at);
+    return newer;
+}
+
+// The event as it is said; whether it was one.
+bool tell(int family, const netlink_message& what)
+{
+    const bool added = what.message == SPANKER_MSG_CARD_ADDED;
+    if (!added && what.message != SPANKER_MSG_CARD_REMOVED)
         return false;
-    const bool added = what->message == SPANKER_MSG_CARD_ADDED;
-    if (!added && what->message != SPANKER_MSG_CARD_REMOVED)
-        return false;
-    std::printf("%s %u, %s\n", added ? "added" : "removed", *what->card,
-                is_listed(family, *what->card) ? "listed" : "not listed");
+    std::printf("%s %u, %s\n", added ? "added" : "removed", *what.card,
+                is_listed(family, *what.card) ? "listed" : "not listed");
     std::fflush(stdout);
     return true;
 }
@@ -53,15 +67,19 @@ int watch(int changes)
     }
     std::printf("watching\n");
     std::fflush(stdout);
-    while (changes > 0) {
+    bool in_order = true;
+    while (changes > 0 && in_order) {
         pollfd waiter{listener.fd(), POLLIN, 0};
         poll(&waiter, 1, -1);
         listener.read([&](int type, std::span<const std::byte> payload) {
-            if (type == family.id && tell(family.id, payload))
-                changes--;
+            const auto what = type == family.id ? parse_message(payload) : std::nullopt;
+            if (!what || !what->card || !what->seq)
+                return;
+            in_order = in_order && is_in_order(*what);
+            changes -= tell(family.id, *what);
         });
     }
-    return 0;
+    return in_order ? 0 : 1;
 }
 
 int ask(int times)

@@ -32,6 +32,8 @@ check "bound again, it is shown again" eval "bind $first && eventually 60 all_re
 check "who listens heard it" eventually 20 has_ended $watch
 check "and found the card in no dump when it went" is "watching removed 0, not listed added 0, listed" "$(xargs <$said_by_watch)"
 
+vm_watch $((2 * rounds + 2)) >$said_by_watch &
+watch=$!
 reading=/tmp/reading
 read_on() { while [ -e $reading ]; do read_everything; done; }
 : >$reading
@@ -60,6 +62,9 @@ rm $reading
 # shellcheck disable=SC2086 # a list
 check_here "and ends when it is told to" wait $readers
 stop_events
+check "who listened is told of one more" eval "unbind $first && bind $first && eventually 60 all_ready"
+check "heard of all of it" eventually 20 has_ended $watch
+check "and in the order of its numbers" refuses grep after $said_by_watch
 check "netlink answers" is "20 of 20" "$(vm_watch --dumps 20)"
 check "events were recorded" has_event 'spanker_state: card=0 .*new=gone'
 check "the card works" vm_hold --batches 1 /dev/spanker0
