@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "daemon/log.hpp"
 
@@ -17,6 +19,7 @@ namespace spanker::daemon {
 namespace {
 
 constexpr unsigned worker_patience_ms = 2000;
+constexpr std::chrono::milliseconds name_patience{2000}, name_pause{20};
 
 // Before any thread starts: the loop takes these from a descriptor.
 void block_signals()
@@ -39,9 +42,21 @@ void raise_descriptor_limit()
     }
 }
 
+// One that was killed owns it until the bus has noticed.
+int request_name(sd_bus* bus)
+{
+    const auto end = std::chrono::steady_clock::now() + name_patience;
+    for (;;) {
+        const int r = sd_bus_request_name(bus, bus_name, 0);
+        if (r != -EEXIST || std::chrono::steady_clock::now() > end)
+            return r;
+        std::this_thread::sleep_for(name_pause);
+    }
+}
+
 result<void> own_name(sd_bus* bus)
 {
-    int r = sd_bus_request_name(bus, bus_name, 0);
+    const int r = request_name(bus);
     if (r == -EEXIST || r == -EALREADY)
         return fail(SPANKER_ERR_BUSY, fmt::format("{} is owned already: another spankerd runs on "
                                                   "this bus",

@@ -20,7 +20,7 @@ build='build-essential cmake ninja-build pkg-config ccache
 test='git clang clang-format clang-tidy libclang-rt-dev shellcheck python3 python3-yaml libxml2-utils dwarves'
 
 rigs='dbus dbus-bin systemd systemd-container udev util-linux procps
-    busybox-static cpio xz-utils'
+    busybox-static cpio xz-utils zstd'
 
 # Programs of 32 bits, which the module must serve as well.
 case $(dpkg --print-architecture 2>/dev/null) in

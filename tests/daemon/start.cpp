@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <optional>
+#include <thread>
 
 #include "tests/daemon/bed.hpp"
 
@@ -68,6 +70,19 @@ TEST(start, a_session_asked_for_early_is_refused_when_no_card_answers)
     std::optional<spanker_daemon> daemon;
     const auto made = open_early(bus, one, daemon, "cards=1 slow=0");
     EXPECT_EQ(made.error, "NoSails") << made.text;
+}
+
+TEST(start, waits_for_the_bus_to_notice_that_the_former_owner_of_the_name_is_gone)
+{
+    private_bus bus;
+    std::optional<client> former(std::in_place, bus);
+    ASSERT_GE(sd_bus_request_name(former->bus(), name, 0), 0);
+    auto setup = fake("cards=1");
+    setup.wait_ready = false;
+    spanker_daemon daemon(bus, setup);
+    std::this_thread::sleep_for(milliseconds(300));
+    former.reset();
+    EXPECT_TRUE(daemon.told().wait_for("READY=1", patience));
 }
 
 TEST(start, runs_without_a_card)

@@ -26,6 +26,8 @@ from report import Results, read_log, read_programs
 from scenarios import PROGRAMS, SCENARIOS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CACHE = os.environ.get("SPANKER_CACHE") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spanker")
 UNAVAILABLE = 75
 DEBUG_SLOWER = 3  # at least: the checkers of the debug kernel
 CARD_ID = "0xdead:0xbeef"
@@ -140,8 +142,8 @@ async def boot(name, scenario, series, pieces, slots):
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         programs = [name for name in scenario.programs if not lacks(PROGRAMS[name])]
-        await make_guest(scenario, programs, series, kernel, pieces, f"{folder}/initramfs")
         async with slots:
+            await make_guest(scenario, programs, series, kernel, pieces, f"{folder}/initramfs")
             started = time.monotonic()
             trouble = None
             try:
@@ -186,7 +188,7 @@ async def prepare():
     TOOLS.qemu = await piece("fetch.sh", "qemu")
     TOOLS.accelerator = OPTIONS.accel
     if OPTIONS.accel == "auto":
-        TOOLS.accelerator = await accelerator(TOOLS.qemu, await piece("fetch.sh", "kernel", "6.12"))
+        TOOLS.accelerator = await accelerator(TOOLS.qemu, await piece("fetch.sh", "kernel", "6.12"), CACHE)
     print(f"{TOOLS.qemu}, accelerated by {TOOLS.accelerator}", file=sys.stderr)
 
 
@@ -197,6 +199,12 @@ async def run_all(chosen):
         print(f"skipped {len(chosen)} virtual machines: {error}")
         return True
     pieces, slots, good = Pieces(), asyncio.Semaphore(OPTIONS.jobs), True
+    # First what all cores work on, then the longest boots, so that at the end none is alone.
+    for series in dict.fromkeys(series for _, _, series in chosen):
+        with contextlib.suppress(Unavailable, Broken):
+            await pieces.kernel(series)
+            await pieces.module(series)
+    chosen = sorted(chosen, key=lambda what: -what[1].seconds)
 
     async def one(name, scenario, series):
         nonlocal good
