@@ -68,8 +68,10 @@ std::vector<fault> fault_set::wear(fault_kind kind, std::uint32_t a)
     std::vector<fault> healed;
     for (std::size_t i = 0; i < armed_.size();) {
         fault& worn = armed_[i];
-        const bool hit = worn.kind == kind && (a == any_target || worn.a == a);
-        if (hit && worn.value != 0 && --worn.value == 0) {
+        const bool hit = worn.kind == kind && (a == any_target || worn.a == a) && worn.value != 0;
+        if (hit)
+            worn.value--;
+        if (hit && worn.value == 0) {
             healed.push_back(worn);
             armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(i));
         } else {

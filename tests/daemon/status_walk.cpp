@@ -66,8 +66,6 @@ protected:
             sd_bus_message_append(m, "tssata{sv}", std::uint64_t{0}, "replicated", "f32", 2,
                                   std::uint64_t{1}, bytes / 4, 0);
         });
-        EXPECT_EQ(spanker_tensor_write(tensor_.get(), 0, buffer_.get(), 0, bytes, 0, nullptr), 0);
-        queue_ = commands(0).back().queue;  // where the sessions' transfers run
     }
     bed::answer call(const char* method, const bed::filler& fill)
     {
@@ -87,10 +85,13 @@ protected:
         sd_bus_message_append(m, "a{sv}", 3, "tensor", "t", bus_tensor_, "buffer", "t", bus_buffer_,
                               "bytes", "t", bytes);
     }
+    // A transfer that goes well says on which queue they run now: after some failures the daemon opens the card anew.
     void fail_next(unsigned status)
     {
+        EXPECT_EQ(spanker_tensor_write(tensor_.get(), 0, buffer_.get(), 0, bytes, 0, nullptr), 0)
+            << "the next request works";
         ASSERT_EQ(bed::inject(one_, 0,
-                              "completion_error queue=" + std::to_string(queue_) +
+                              "completion_error queue=" + std::to_string(commands(0).back().queue) +
                                   " status=" + std::to_string(status) + " count=1"),
                   "");
     }
@@ -122,7 +123,6 @@ protected:
     tensor tensor_;
     spanker::daemon::unique_fd memory_;
     std::uint64_t bus_buffer_ = 0, bus_tensor_ = 0;
-    unsigned queue_ = 0;
 };
 
 std::string last_component(const std::string& name) { return name.substr(name.rfind('.') + 1); }
@@ -143,8 +143,6 @@ TEST_F(status_walk, every_status_of_a_card_reaches_the_client_as_the_table_says)
         EXPECT_EQ(got.library.card_status, status);
         EXPECT_EQ(got.library.card, 0u);
         EXPECT_STREQ(got.library.name, spanker_error_name(kind));
-        EXPECT_EQ(spanker_tensor_write(tensor_.get(), 0, buffer_.get(), 0, bytes, 0, nullptr), 0)
-            << "the next request works";
     }
 }
 
