@@ -10,6 +10,8 @@ import zlib
 
 SECTOR = 512
 SETUP_SECTORS, PAYLOAD = 0x1F1, 0x248  # places in the header
+# The note that tells the PVH entry: length of its name, of the address, type, name. Without CONFIG_PVH there is none.
+PVH_NOTES = [struct.pack("<III4s", 4, size, 18, b"Xen") for size in (4, 8)]
 
 
 def payload_of(image):
@@ -32,13 +34,13 @@ def unpack(payload):
 
 def bootable(kernel):
     """The file of a kernel's folder (tools/vm/fetch.sh) that QEMU is given."""
-    unpacked = os.path.join(kernel, "vmlinux")
+    unpacked = os.path.join(kernel, "vmlinux.pvh")
     if os.path.exists(unpacked):
         return unpacked
     packed = os.path.join(kernel, "vmlinuz")
     with open(packed, "rb") as file:
         elf = unpack(payload_of(file.read()))
-    if not elf.startswith(b"\x7fELF"):
+    if not any(note in elf for note in PVH_NOTES):
         return packed
     unfinished = f"{unpacked}.{os.getpid()}"
     with open(unfinished, "wb") as file:
