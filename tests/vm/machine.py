@@ -157,22 +157,23 @@ class Machine:
                     raise MachineError(f"spanker-sim wrote no qemu.args: {last_line(log)}")
                 yield sim
 
-    async def boot(self):
+    async def boot(self, patience=1):
         """Boots and waits for the end. A machine that does not end, or whose parts die, is an error."""
+        seconds = int(self.scenario.seconds * patience)
         log = f"{self.folder}/qemu.log"
         async with self.cards() as sim, process(self.command(), log) as qemu:
             waits = {asyncio.ensure_future(qemu.wait())}
             if sim:
                 waits.add(asyncio.ensure_future(sim.wait()))
             try:
-                await asyncio.wait(waits, timeout=self.scenario.seconds, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for wait in waits:
                     wait.cancel()
             if qemu.returncode is None and sim and sim.returncode is not None:
                 raise MachineError(f"spanker-sim ended with {sim.returncode}: {last_line(self.folder + '/sim.log')}")
             if qemu.returncode is None:
-                raise MachineError(f"did not end in {self.scenario.seconds} seconds")
+                raise MachineError(f"did not end in {seconds} seconds")
             if qemu.returncode:
                 raise MachineError(f"QEMU ended with {qemu.returncode}: {last_line(log)}")
 

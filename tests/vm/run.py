@@ -4,6 +4,7 @@
 
     tests/vm/run.py                          every scenario on every stock kernel
     tests/vm/run.py --debug                  the scenarios of the debug kernel
+    tests/vm/run.py --set NAME=VALUE ...     a setting of the tests: FUZZ_SECONDS, FUZZ_SEED, STORM_ROUNDS
     tests/vm/run.py --list                   names of all boots
     tests/vm/run.py NAME...                  only these: a scenario, or one boot of it as --list says
     tests/vm/run.py --shell KERNEL [NAME]    a shell in the guest of a scenario (exit or ctrl-a x ends it)
@@ -50,7 +51,7 @@ def boots(options):
             if options.names:
                 if name not in options.names and scenario.name not in options.names:
                     continue
-            elif options.debug != (kernel == "debug"):
+            elif scenario.long or options.debug != (kernel == "debug"):
                 continue
             chosen.append((name, scenario, kernel))
     known = {scenario.name for scenario in SCENARIOS} | {
@@ -117,7 +118,7 @@ async def make_guest(scenario, programs, series, kernel, pieces, path):
         lines = []
         for name in programs:
             program = PROGRAMS[name]
-            seconds = program.seconds * (DEBUG_SLOWER if series == "debug" else 1)
+            seconds = int(program.seconds * OPTIONS.patience * (DEBUG_SLOWER if series == "debug" else 1))
             lines.append(f"{name} {seconds} {program.command}")
             for binary in program.binaries:
                 guest.add_program(os.path.join(OPTIONS.build, "bin", binary))
@@ -129,7 +130,7 @@ async def make_guest(scenario, programs, series, kernel, pieces, path):
                 guest.add_file(os.path.join(ROOT, source), place)
         guest.write(path, lines, {"RELEASE": guest.release, "CARDS": scenario.cards, "CARD_ID": CARD_ID,
                                   "SLOWER": DEBUG_SLOWER if series == "debug" else 1,
-                                  **scenario.settings})
+                                  **scenario.settings, **OPTIONS.set})
 
     await asyncio.to_thread(make)
 
@@ -147,7 +148,7 @@ async def boot(name, scenario, series, pieces, slots):
             started = time.monotonic()
             trouble = None
             try:
-                await Machine(scenario, series, kernel, folder, TOOLS).boot()
+                await Machine(scenario, series, kernel, folder, TOOLS).boot(OPTIONS.patience)
             except MachineError as error:
                 trouble = str(error)
         results, done = read_programs(text_of(f"{folder}/tap.log"), programs)
@@ -235,6 +236,13 @@ async def run_shell(series, names):
     return True
 
 
+def setting(text):
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
+    return name, value
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -244,8 +252,13 @@ def options_of(arguments):
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="where the programs were built")
     parser.add_argument("--out", default=os.path.join(ROOT, "build/vm"), help="where logs go")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="boots at the same time")
+    parser.add_argument("--set", nargs=1, action="extend", type=setting, default=[], metavar="NAME=VALUE",
+                        help="a setting of the guests' tests, over that of the scenario")
+    parser.add_argument("--patience", type=float, default=1, metavar="FACTOR", help="longer limits of time")
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.set = dict(options.set)
+    return options
 
 
 async def main():
