@@ -261,9 +261,23 @@ std::uint64_t now_ns()
            static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+long pinned_kib()
+{
+    std::FILE* status = std::fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = -1;
+    while (status && std::fgets(line, sizeof(line), status))
+        std::sscanf(line, "VmPin: %ld kB", &kib);
+    if (status)
+        std::fclose(status);
+    return kib;
+}
+
 }  // namespace abi
 
 int main(int count, char** arguments)
 {
+    if (count == 3 && std::strcmp(arguments[1], "--after-exec") == 0)
+        return abi::after_exec(arguments[2]);
     return abi::run_all(count > 1 && std::strcmp(arguments[1], "--bounced") == 0);
 }

@@ -123,5 +123,10 @@ spanker_record wait_record(const fd& file);
 int run(const fd& file, const std::vector<spanker_work_item>& items);
 int cancel_all(const fd& file);
 std::uint64_t now_ns();
+// VmPin of this process.
+long pinned_kib();
+
+// The rest of a test that executes this program: 0, or the number of what was wrong.
+int after_exec(const char* number);
 
 }  // namespace abi

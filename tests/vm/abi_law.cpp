@@ -238,6 +238,38 @@ int call_sized(const nodes& files, const verb& v, std::size_t size, std::uint8_t
     return call(files.of(v), v.request, at.memory());
 }
 
+// Where a verb's answers are.
+std::vector<std::pair<std::size_t, std::size_t>> answers_of(unsigned long request)
+{
+#define ANSWER(type, member)                                                  \
+    {                                                                         \
+        offsetof(type, member), offsetof(type, member) + sizeof(type::member) \
+    }
+    switch (request) {
+    case SPANKER_IOC_QUEUE_CREATE:
+        return {ANSWER(spanker_queue_create, out_queue)};
+    case SPANKER_IOC_TENSOR_ALLOC:
+        return {ANSWER(spanker_tensor_alloc, out_handle)};
+    case SPANKER_IOC_TENSOR_EXPORT:
+        return {ANSWER(spanker_tensor_export, out_fd)};
+    case SPANKER_IOC_TENSOR_IMPORT:
+        return {ANSWER(spanker_tensor_import, out_handle),
+                ANSWER(spanker_tensor_import, out_bytes)};
+    case SPANKER_IOC_BUFFER_REGISTER:
+        return {ANSWER(spanker_buffer_register, out_handle)};
+    case SPANKER_IOC_WORK_SUBMIT:
+        return {ANSWER(spanker_work_submit, out_bad_item), ANSWER(spanker_work_submit, out_seq)};
+    case SPANKER_IOC_WORK_WAIT:
+        return {ANSWER(spanker_work_wait, out_count)};
+    case SPANKER_IOC_GROUP_CREATE:
+        return {ANSWER(spanker_group_create, out_fd), ANSWER(spanker_group_create, out_group),
+                ANSWER(spanker_group_create, out_busy_pid)};
+    default:
+        return {};
+    }
+#undef ANSWER
+}
+
 template <typename F>
 void for_each_verb(F body)
 {
@@ -313,8 +345,11 @@ ABI_TEST(reserved_members_are_zero)
             const at_the_edge at(v.bytes);
             v.prepare(at.memory());
             set_size(at.memory(), v.bytes);
-            at.memory()[offset] = 1;
-            CHECK_EQ(call(files.of(v), v.request, at.memory()), -EINVAL);
+            for (const std::size_t byte : {0u, 1u, 2u, 3u}) {
+                at.memory()[offset + byte] = 0x80;
+                CHECK_EQ(call(files.of(v), v.request, at.memory()), -EINVAL);
+                at.memory()[offset + byte] = 0;
+            }
         }
     });
 }
@@ -351,6 +386,25 @@ ABI_TEST(an_answer_that_cannot_be_written_is_a_fault_and_nothing_happened)
     at.protect(PROT_READ);
     CHECK_EQ(call(file, SPANKER_IOC_TENSOR_ALLOC, at.memory()), -EFAULT);
     CHECK_EQ(info_of(file).out_memory_free_bytes, before);
+}
+
+ABI_TEST(an_error_changes_nothing_but_what_tells_of_it)
+{
+    for_each_verb([](const nodes& files, const verb& v) {
+        std::array<std::uint8_t, 256> memory{}, asked;
+        v.prepare(memory.data());
+        set_size(memory.data(), v.bytes);
+        for (const auto& [from, to] : answers_of(v.request))
+            std::memset(memory.data() + from, 0xaa, to - from);
+        asked = memory;
+        if (call(files.of(v), v.request, memory.data()) == 0)
+            return;
+        if (v.request == SPANKER_IOC_WORK_SUBMIT)
+            as<spanker_work_submit>(asked.data()).out_bad_item = SPANKER_NO_ITEM;
+        if (v.request == SPANKER_IOC_GROUP_CREATE)
+            as<spanker_group_create>(asked.data()).out_busy_pid = 0;
+        CHECK(memory == asked);
+    });
 }
 
 ABI_TEST(nothing_is_written_past_a_struct_and_its_size_and_flags_stay)

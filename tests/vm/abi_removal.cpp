@@ -52,18 +52,6 @@ bool wait_for_node(bool there)
 bool unbind(const std::string& id) { return write_file("/sys/bus/pci/drivers/spanker/unbind", id); }
 bool bind(const std::string& id) { return write_file("/sys/bus/pci/drivers/spanker/bind", id); }
 
-long pinned_kib()
-{
-    std::FILE* status = std::fopen("/proc/self/status", "r");
-    char line[256];
-    long kib = -1;
-    while (status && std::fgets(line, sizeof(line), status))
-        std::sscanf(line, "VmPin: %ld kB", &kib);
-    if (status)
-        std::fclose(status);
-    return kib;
-}
-
 bool may_change_the_bus()
 {
     if (::access("/sys/bus/pci/drivers/spanker/unbind", W_OK) == 0)
