@@ -58,8 +58,11 @@ modules: ## build spanker.ko for the running kernel, or for KERNEL="6.1 6.12 7 d
 check-static: ## formatting, licences, shell scripts, clang-tidy
 	@tools/check.sh static tidy
 
-fuzz: ## fuzz every parser, FUZZ_SECONDS=600 each
-	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} tools/check.sh fuzz
+fuzz: ## fuzz every parser, FUZZ_SECONDS=600 each, then the module in a guest, FUZZ_GUEST_SECONDS=3600
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} tools/check.sh fuzz fuzz-vm
+
+soak: ## the module under storms for hours in virtual machines, SOAK_ROUNDS=500 of each, at most SOAK_MINUTES=360 a machine
+	@tools/check.sh soak
 
 bench: all ## run the benchmarks; JSON in build/bench/
 	@tools/bench.sh $(BUILD)
@@ -80,4 +83,4 @@ clean: ## remove the build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(firstword $(MAKEFILE_LIST)) | while IFS=: read -r word text; do printf '  make %-14s%s\n' "$$word" "$$text"; done
 
-.PHONY: all product demo deps check check-unit check-daemon check-service check-vm check-debug check-module modules check-static fuzz bench install uninstall clean help
+.PHONY: all product demo deps check check-unit check-daemon check-service check-vm check-debug check-module modules check-static fuzz soak bench install uninstall clean help

@@ -7,7 +7,7 @@
 #
 # What the rigs keep between runs (compiler cache, fuzzing corpora, clang-tidy's verdicts, kernels and their builds) lies
 # outside the clone, in ${SPANKER_CACHE:-${XDG_CACHE_HOME:-~/.cache}/spanker}, so that a fresh clone starts warm.
-# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, TIDY=deep, CHECK_MINUTES=N after which no further rig is started: it is skipped.
+# Settings: JOBS=N, FUZZ_SECONDS=N for each fuzzer, FUZZ_GUEST_SECONDS=N, SOAK_ROUNDS=N, SOAK_MINUTES=N, TIDY=deep, CHECK_MINUTES=N after which no further rig is started: it is skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -40,6 +40,12 @@ tidy         clang-tidy on every product source that changed since its last clea
 module       the kernel module compiles for every kernel without warnings; sparse, checkpatch, pahole, dkms
 vm           the module on simulated cards in virtual machines, one for each kernel; the whole stack on top
 debug        the same under KASAN, lockdep, kmemleak and fault injection
+'
+
+# Those that run only when they are named, for they take hours.
+long_table='
+fuzz-vm      the border of the module fuzzed in guests, on the debug kernel too where it is built
+soak         storms over the module in guests: kills, unbinds, resets, removals, reloads, each hundreds of times
 '
 
 # --- how a rig reports -------------------------------------------------------------------------------------------------
@@ -217,6 +223,36 @@ rig_debug() {
     [ "$count_failed" != 0 ] || echo "$what" >"$kept"
 }
 
+# How many times longer than usual the machines may take for so many minutes of one program.
+patience_for() { echo $(($1 / 3 + 2)); } # MINUTES
+
+# Where its kernel has been built.
+debug_boot() { ! tools/vm/debug-kernel.sh --cached >/dev/null 2>&1 || echo "$1-debug"; } # SCENARIO
+
+rig_fuzz-vm() {
+    local seconds=${FUZZ_GUEST_SECONDS:-3600}
+    build_gcc || { failed 1 "the gcc build"; return; }
+    # shellcheck disable=SC2046 # perhaps none
+    adopt tests/vm/run.py --build "$out/gcc" --out "$out/fuzz-vm" --patience "$(patience_for $((seconds / 60)))" \
+        --set "FUZZ_SECONDS=$seconds" fuzz-6.12 $(debug_boot fuzz)
+}
+
+# A round on the debug kernel takes ten times as long.
+rig_soak() {
+    local rounds=${SOAK_ROUNDS:-500} patience boot
+    patience=$(patience_for "${SOAK_MINUTES:-360}")
+    build_gcc || { failed 1 "the gcc build"; return; }
+    adopt tests/vm/run.py --build "$out/gcc" --out "$out/soak" --patience "$patience" --set "STORM_ROUNDS=$rounds" \
+        soak-6.12 soak-7 soak-iommu
+    boot=$(debug_boot soak)
+    if [ -n "$boot" ]; then
+        adopt tests/vm/run.py --build "$out/gcc" --out "$out/soak" --patience "$patience" \
+            --set "STORM_ROUNDS=$(((rounds + 9) / 10))" "$boot"
+    else
+        skipped 1 "the debug kernel is not built (make check-debug builds it)"
+    fi
+}
+
 # --- running them ------------------------------------------------------------------------------------------------------
 
 duration() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
@@ -263,12 +299,12 @@ main() {
     names=" ${*:-$(awk '{print $1}' <<<"$table" | xargs)} "
     for name in $names; do
         declare -F "rig_$name" >/dev/null ||
-            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table" | xargs)" >&2; exit 2; }
+            { echo "tools/check.sh: no rig '$name'; there are: $(awk '{print $1}' <<<"$table$long_table" | xargs)" >&2; exit 2; }
     done
     while read -r name description; do
         [ -n "$name" ] || continue
         [[ $names == *" $name "* ]] && run_rig "$name" "$description"
-    done <<<"$table"
+    done <<<"$table$long_table"
 
     printf '\nsummary (%s, %s jobs, %s in all)\n' "$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME-}")" "$jobs" \
         "$(duration $SECONDS)"

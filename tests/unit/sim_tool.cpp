@@ -63,7 +63,7 @@ TEST(sim_options, every_option_has_its_effect)
 {
     const outcome got =
         read({"--cards=3", "--topology=mesh", "--dir=d", "--card-memory=64M", "--guest-memory=1G",
-              "--pace=real", "--interrupts=msix1", "--dma-bits=36", "--accel=tcg"});
+              "--pace=real", "--interrupts=msix1", "--dma-bits=36", "--queues=3", "--accel=tcg"});
     ASSERT_TRUE(got.line.go_on) << got.complaint;
     const options& what = got.line.what;
     ASSERT_EQ(what.fabric.cards.size(), 3u);
@@ -71,6 +71,7 @@ TEST(sim_options, every_option_has_its_effect)
     EXPECT_EQ(what.fabric.cards[2].ddr_bytes, 64u << 20);
     EXPECT_EQ(what.fabric.cards[2].vectors, 1u);
     EXPECT_EQ(what.fabric.cards[2].dma_bits, 36u);
+    EXPECT_EQ(what.fabric.cards[2].queues, 3u);
     EXPECT_EQ(what.fabric.speed, sim::pace::real);
     EXPECT_EQ(what.guest_memory_bytes, 1u << 30);
     EXPECT_EQ(what.accel, acceleration::tcg);
@@ -95,6 +96,7 @@ TEST(sim_options, a_wrong_word_is_named_with_its_cure)
         {{"--dir=d", "--guest-memory=1M"}, "--guest-memory", "64M"},
         {{"--dir=d", "--pace=slow"}, "--pace", "fast"},
         {{"--dir=d", "--interrupts=intx"}, "--interrupts", "msix"},
+        {{"--dir=d", "--queues=1"}, "--queues", "2 to 16"},
         {{"--dir=d", "--dma-bits=16"}, "--dma-bits", "32 to 64"},
         {{"--dir=d", "--accel=magic"}, "--accel", "kvm"},
         {{"--dir=d", "--defect=magic"}, "magic", "CARD:DEFECT"},

@@ -40,6 +40,7 @@ class Scenario:
     cpus: int = 2
     settings: dict = field(default_factory=dict)  # variables of the guest's tests
     seconds: int = 600     # for the whole boot, on a busy machine without KVM
+    long: bool = False     # booted only when named: the settings say how long
 
 
 HOLD = ("tests/vm_hold",)
@@ -66,10 +67,17 @@ PROGRAMS = {
     "iommu": Program("sh /guest/iommu.sh", 120, HOLD),
     "abi-bounced": Program("sh /guest/with-module.sh vm_abi --bounced", 180, ("tests/vm_abi",)),
     "steady": Program("sh /guest/with-module.sh vm_steady", 180, ("tests/vm_steady",)),
+    "wedge": Program("sh /guest/with-module.sh vm_wedge", 120, ("tests/vm_wedge",)),
+    "queues": Program("sh /guest/queues.sh", 120, HOLD),
+    "fuzz": Program("sh /guest/with-module.sh sh /guest/fuzz.sh", 240, ("tests/vm_fuzz",)),
+    "storm": Program("sh /guest/with-module.sh sh /guest/storm.sh", 240, ("tests/vm_storm",)),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
     "abi-32": Program("sh /guest/with-module.sh vm_abi32", 180, ("tests/vm_abi32",),
                       optional="the compiler makes no 32-bit programs (package g++-multilib)"),
-    "contract": Program("sh /guest/with-module.sh contract_kernel --complete", 900, ("tests/contract_kernel",)),
+    "contract": Program("sh /guest/with-module.sh contract_kernel --complete --gtest_filter=-*crossing*", 900,
+                        ("tests/contract_kernel",)),
+    "crossing": Program("sh /guest/with-module.sh contract_kernel --complete --gtest_filter=*crossing*", 400,
+                        ("tests/contract_kernel",) + HOLD),
     "stack": Program("sh /guest/stack.sh", 300, HOLD + ("spankerd", "spankerctl"), (("dbus-daemon", "dbus-daemon"),)),
 }
 
@@ -83,6 +91,10 @@ SCENARIOS = (
     Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
         "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar"),
         settings={"DEFECTS": "1:identity 2:identity 3:reset 4:reset 5:identity 6:BAR_0 7:BAR_0"}),
+    # No interrupts but a line's, which the driver does not take.
+    Scenario("no-messages", ("refusals",), ("6.12",), cards=2, topology="none", cmdline="pci=nomsi",
+             settings={"DEFECTS": "0:interrupts 1:interrupts"}),
+    Scenario("two-queues", ("queues",), ("6.12",), cards=1, topology="none", sim=("--queues", "2")),
     # Other ways to interrupt and to reach memory.
     Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
     Scenario("one-vector", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
@@ -91,7 +103,18 @@ SCENARIOS = (
     Scenario("iommu", ("iommu", "abi"), ("6.12",), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU),
     # What is said of a mapping depends on the kernel.
     Scenario("iommu-maps", ("iommu",), ("6.1", "7"), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU),
+    # Load and malice; the long ones are those of `make fuzz` and `make soak`.
+    Scenario("malice", ("fuzz", "crossing", "storm"), ("6.12",), cards=2,
+             settings={"FUZZ_SECONDS": 10, "STORM_ROUNDS": 3}),
+    Scenario("wedge", ("wedge",), ("6.12",), cards=1, topology="none", long=True),
+    Scenario("fuzz", ("fuzz",), ("6.12", "debug"), cards=2, settings={"FUZZ_SECONDS": 60}, long=True),
+    Scenario("soak", ("storm", "crossing", "sleep"), ("6.12", "7", "debug"), cards=2,
+             settings={"STORM_ROUNDS": 10}, long=True),
+    Scenario("soak-iommu", ("storm",), ("6.12",), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU,
+             settings={"STORM_ROUNDS": 10}, long=True),
     # The debug kernel.
+    Scenario("debug-malice", ("fuzz",), ("debug",), cards=2, seconds=1800,
+             settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 5}),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "bus-errors", "sleep"), ("debug",), cards=2,
              seconds=2400),

@@ -25,6 +25,7 @@ struct raw {
     std::string pace = "fast";
     std::string interrupts = "msix";
     unsigned dma_bits = 48;
+    unsigned queues = 16;
     std::string accel = "auto";
     std::vector<std::string> defects;
     std::string control;
@@ -84,6 +85,7 @@ void describe(CLI::App& app, raw& to)
         ->type_name("KIND");
     app.add_option("--dma-bits", to.dma_bits, "bus address bits of the cards: 32 to 64 (48)")
         ->type_name("N");
+    app.add_option("--queues", to.queues, "queue pairs of each card: 2 to 16 (16)")->type_name("N");
     app.add_option("--accel", to.accel,
                    "how the virtual machine runs: kvm, tcg, or auto (default): kvm if it can")
         ->check(CLI::IsMember(names_of(accelerations)))
@@ -111,6 +113,7 @@ void fill_fabric(options& to, const raw& from)
     sim::card_config card;
     card.ddr_bytes = from.card_memory;
     card.dma_bits = from.dma_bits;
+    card.queues = from.queues;
     card.msix = form.msix;
     card.vectors = form.vectors;
     const std::uint64_t most = std::uint64_t{1} << SPK_ADDRESS_BITS;
@@ -119,6 +122,9 @@ void fill_fabric(options& to, const raw& from)
                std::to_string(card.ddr_bytes) + " bytes");
     if (card.dma_bits < 32 || card.dma_bits > 64)
         refuse("--dma-bits: must be 32 to 64, not " + std::to_string(card.dma_bits));
+    if (card.queues < 2 || card.queues > SPK_MAX_QUEUES)
+        refuse("--queues: must be 2 to " + std::to_string(SPK_MAX_QUEUES) + ", not " +
+               std::to_string(card.queues));
     try {
         to.fabric = sim::make_fabric_config(from.cards, from.topology, card);
     } catch (const std::invalid_argument& wrong) {

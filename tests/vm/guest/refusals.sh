@@ -21,7 +21,7 @@ for defect in $DEFECTS; do
     check "card ${defect%%:*} is refused at: $step" eventually 60 refused_at "$address" "$step"
     wrong=$((wrong + 1))
 done
-check "the sound cards are ready" is $((CARDS - wrong)) "$(cat /sys/class/spanker/spanker*/state | grep -c ready)"
-check "and do work" vm_hold --batches 1 "$(nodes | head -n 1)"
+check "the sound cards are ready" is $((CARDS - wrong)) "$(cat /sys/class/spanker/spanker*/state 2>/dev/null | grep -c ready)"
+[ $wrong = "$CARDS" ] || check "and do work" vm_hold --batches 1 "$(nodes | head -n 1)"
 check "the module unloads" unload
 finish
