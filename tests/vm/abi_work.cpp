@@ -302,6 +302,29 @@ ABI_TEST(a_deadline_ends_work_and_not_before_its_time)
     CHECK_EQ(run(file, {nop}), 0);
 }
 
+ABI_TEST(a_deadline_and_a_completion_that_meet_give_one_record)
+{
+    constexpr std::uint32_t bytes = 1 << 20;
+    const fd file = open_queue(64, 64);
+    const auto target = tensor(file, bytes);
+    set_nonblocking(file);
+    int late = 0;
+    for (std::uint64_t n = 0; n < 150; n++) {
+        auto what = fill(target, bytes, 0);
+        what.flags = SPANKER_ITEM_FENCE;
+        what.deadline_ns = now_ns() + n % 50 * 100'000;
+        CHECK_EQ(submit(file, {what, what, what}, n), 0);
+        const auto record = wait_record(file);
+        CHECK_EQ(record.cookie, n);
+        CHECK(record.result == 0 || record.result == -ETIMEDOUT);
+        late += record.result != 0;
+        spanker_record second;
+        CHECK_EQ(read_records(file, &second, sizeof(second)), -EAGAIN);
+    }
+    CHECK(late > 0);
+    CHECK_EQ(run(file, {nop}), 0);
+}
+
 // ---- processes ----
 
 ABI_TEST(a_child_waits_but_does_not_submit)

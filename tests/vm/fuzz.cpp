@@ -87,6 +87,8 @@ constexpr const char* deadline_parameter = "/sys/module/spanker/parameters/defau
 void* live(void* argument)
 {
     auto& t = *static_cast<thread*>(argument);
+    while (!t.of.ready)
+        ::usleep(100);
     while (!t.of.stop && now_ns() < t.of.end_ns) {
         t.act++;
         t.draw = chance(t.of.seed ^ std::uint64_t{t.of.number} << 48 ^
@@ -161,6 +163,7 @@ void close_all(process& own)
         if (::pthread_create(&ids[n], nullptr, live, all[n]) != 0)
             ::_exit(3);
     }
+    own.ready = true;
     if (!ring_until_done(own, ids, all))
         ::_exit(4);
     close_all(own);
@@ -314,7 +317,10 @@ bool all_verbs_both_ways(const tally& count)
         std::printf("\n");
         all = all && done && refused;
     }
-    std::printf("# acts %llu, records %llu of which good %llu, ends told by eventfd %llu\n",
+    std::printf("# items taken:");
+    for (const auto& taken : count.items)
+        std::printf(" %llu", static_cast<unsigned long long>(taken.load()));
+    std::printf("\n# acts %llu, records %llu of which good %llu, ends told by eventfd %llu\n",
                 static_cast<unsigned long long>(count.acts),
                 static_cast<unsigned long long>(count.records),
                 static_cast<unsigned long long>(count.good_records),

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <shared_mutex>
 #include <span>
 
 #include "uapi/spanker.h"
@@ -24,7 +25,7 @@
 namespace fuzz {
 
 inline constexpr std::size_t page = 4096;
-inline constexpr unsigned slots = 10, own_slots = 8;  // the last ones are the first process's
+inline constexpr unsigned slots = 7, own_slots = 5;  // the last ones are the first process's
 inline constexpr unsigned processes = 3, threads = 3;
 inline constexpr unsigned pool = 8, memfds = 4, arena_pages = 64;
 
@@ -71,6 +72,7 @@ struct tally {
     std::atomic<std::uint64_t> acts;
     std::array<std::atomic<std::uint64_t>, verb_count> done, refused;
     std::array<std::array<std::atomic<std::uint32_t>, 256>, verb_count> why;  // by errno
+    std::array<std::atomic<std::uint64_t>, SPK_OP_COUNT> items;               // that were taken
     std::atomic<std::uint64_t> records, good_records, ended;
 };
 
@@ -88,6 +90,8 @@ struct process {
     std::uint8_t* shared = nullptr;    // structs that two threads use at the same time
     tally* count = nullptr;
     std::atomic<bool> stop{false};
+    std::atomic<bool> ready{false};  // all is mapped that no act may map over
+    std::shared_mutex forking;       // a child would keep open what the private sequence closes
 };
 
 // Of one thread.
@@ -102,7 +106,7 @@ struct thread {
     const char* doing = "";
     int own_fd = -1;  // of the private sequence
     std::uint8_t* own_memory = nullptr;
-    bool own_given_back = false;
+    bool own_given_back = false, own_unregistered = false;
 };
 
 [[gnu::format(printf, 2, 3)]] void complain(thread& t, const char* format, ...);
@@ -139,6 +143,8 @@ std::uint32_t some_handle(thread& t, std::array<std::atomic<std::uint32_t>, pool
 // ---- fuzz_acts.cpp ----
 
 void open_slot(thread& t, slot& file);
+// Mostly one of this process's, and open.
+slot& some_slot(thread& t);
 void act_other(thread& t);
 void check_records(thread& t, const spanker_record* records, std::size_t count);
 // The private sequence's last look, and its end.

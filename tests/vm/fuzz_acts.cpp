@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 #include "fuzz.hpp"
 
@@ -56,22 +57,22 @@ std::uint32_t buffer_of(int fd, void* memory, std::uint64_t bytes)
     return call(fd, SPANKER_IOC_BUFFER_REGISTER, &buffer) == 0 ? buffer.out_handle : 0;
 }
 
-slot& some_slot(thread& t, bool own) { return t.of.files[t.draw.below(own ? own_slots : slots)]; }
+slot& any_slot(thread& t, bool own) { return t.of.files[t.draw.below(own ? own_slots : slots)]; }
 
 // ---- acts ----
 
-void act_open(thread& t) { open_slot(t, some_slot(t, true)); }
+void act_open(thread& t) { open_slot(t, any_slot(t, true)); }
 
 void act_close(thread& t)
 {
-    if (const int fd = some_slot(t, true).fd.exchange(-1); fd >= 0)
+    if (const int fd = any_slot(t, true).fd.exchange(-1); fd >= 0)
         ::close(fd);
 }
 
 void act_dup(thread& t)
 {
-    slot& from = some_slot(t, t.draw.percent(80));
-    slot& to = some_slot(t, true);
+    slot& from = any_slot(t, t.draw.percent(80));
+    slot& to = any_slot(t, true);
     const int fd = ::fcntl(from.fd.load(), F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return;
@@ -94,7 +95,7 @@ void act_close_others(thread& t)
 
 void act_read(thread& t)
 {
-    const int fd = some_slot(t, false).fd.load();
+    const int fd = any_slot(t, false).fd.load();
     const bool sleeps = t.draw.percent(5);
     if (sleeps)
         ::fcntl(fd, F_SETFL, 0);
@@ -118,7 +119,7 @@ void act_read(thread& t)
 // A descriptor of this thread alone is there, whatever happens to its card.
 void act_poll(thread& t)
 {
-    pollfd at = {::fcntl(some_slot(t, false).fd.load(), F_DUPFD_CLOEXEC, 3), POLLIN | POLLOUT, 0};
+    pollfd at = {::fcntl(any_slot(t, false).fd.load(), F_DUPFD_CLOEXEC, 3), POLLIN | POLLOUT, 0};
     if (at.fd < 0)
         return;
     ::poll(&at, 1, static_cast<int>(t.draw.below(5)));
@@ -138,7 +139,7 @@ void act_memory(thread& t)
 {
     const std::size_t pages = 1 + t.draw.below(4);
     auto* at = t.of.arena + t.draw.below(arena_pages - 4) * page;
-    switch (t.draw.below(6)) {
+    switch (t.draw.below(10)) {  // more often whole than not
     case 0:
         ::mprotect(at, pages * page, PROT_NONE);
         break;
@@ -164,6 +165,9 @@ void act_memory(thread& t)
 void act_fork(thread& t)
 {
     const auto sleep_us = t.draw.below(15'000);
+    std::unique_lock<std::shared_mutex> alone(t.of.forking, std::try_to_lock);
+    if (!alone)
+        return;
     const pid_t child = ::fork();
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -174,6 +178,7 @@ void act_fork(thread& t)
         }
         ::_exit(0);
     }
+    alone.unlock();
     if (child < 0)
         return;
     ::usleep(sleep_us);
@@ -190,6 +195,7 @@ struct one_fd {
     msghdr message = {nullptr, 0, &part, 1, nullptr, 0, 0};
 };
 
+// What is on its way holds a queue: fewer are sent than taken.
 void act_send(thread& t)
 {
     one_fd what;
@@ -198,7 +204,7 @@ void act_send(thread& t)
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(sizeof(int));
     const int fd =
-        t.draw.percent(80) ? some_slot(t, true).fd.load() : t.of.exports[t.draw.below(pool)].load();
+        t.draw.percent(80) ? any_slot(t, true).fd.load() : t.of.exports[t.draw.below(pool)].load();
     std::memcpy(CMSG_DATA(head), &fd, sizeof(fd));
     ::sendmsg(t.of.socket[t.draw.below(2)], &what.message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -214,7 +220,7 @@ void act_receive(thread& t)
         return;
     int fd;
     std::memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-    if (const int old = some_slot(t, true).fd.exchange(fd); old >= 0)
+    if (const int old = any_slot(t, true).fd.exchange(fd); old >= 0)
         ::close(old);
 }
 
@@ -222,7 +228,7 @@ void act_look(thread& t)
 {
     char path[64], text[256];
     if (t.draw.percent(50))
-        std::snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", some_slot(t, false).fd.load());
+        std::snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", any_slot(t, false).fd.load());
     else
         std::snprintf(path, sizeof(path), "/sys/class/spanker/spanker%u/%s", t.draw.below(2),
                       t.draw.of({"state", "busy_ns", "reset_generation", "queues"}));
@@ -256,7 +262,8 @@ void look_at_own(thread& t)
         return;
     for (std::size_t at = 0; at < own_bytes; at++)
         if (t.own_memory[at] != own_byte(t)) {
-            complain(t, "byte %zu of memory that was given back is %#x", at, t.own_memory[at]);
+            complain(t, "byte %zu of memory that was given back by %s is %#x", at,
+                     t.own_unregistered ? "BUFFER_UNREGISTER" : "close", t.own_memory[at]);
             std::memset(t.own_memory, own_byte(t), own_bytes);
             return;
         }
@@ -313,6 +320,7 @@ void submit_own(thread& t, std::uint32_t tensor, std::uint32_t buffer)
 // Opens, registers, works, and gives back: by the verb, or by closing with the work in flight.
 void act_private(thread& t)
 {
+    const std::shared_lock<std::shared_mutex> no_fork(t.of.forking);
     look_at_own(t);
     t.own_fd = open_node(t.draw.below(2));
     if (t.own_fd < 0 || !queue_of(t.own_fd)) {
@@ -332,6 +340,7 @@ void act_private(thread& t)
     ::close(t.own_fd);
     if (!back)
         std::memset(t.own_memory, own_byte(t), own_bytes);
+    t.own_unregistered = back;
     t.own_given_back = true;
 }
 
@@ -351,7 +360,7 @@ void open_slot(thread& t, slot& file)
             file.tensors[n] = tensor_of(fd, 65536);
             file.buffers[n] = buffer_of(fd, t.of.arena + t.draw.below(56) * page, 8 * page);
         }
-        spanker_group_member member = {fd, 3, t.draw.below(8), 0};
+        spanker_group_member member = {fd, 3, t.draw.below(2), 0};
         auto group = ask<spanker_group_create>();
         group.members = reinterpret_cast<std::uintptr_t>(&member);
         group.count = 1;
@@ -364,6 +373,15 @@ void open_slot(thread& t, slot& file)
     }
     if (const int old = file.fd.exchange(fd); old >= 0)
         ::close(old);
+}
+
+slot& some_slot(thread& t)
+{
+    slot* file = &t.of.files[t.draw.below(slots)];
+    for (int tries = 0; tries < 4 && t.draw.percent(90); tries++)
+        if (file->fd < 0 || file >= &t.of.files[own_slots])
+            file = &t.of.files[t.draw.below(slots)];
+    return *file;
 }
 
 void check_records(thread& t, const spanker_record* records, std::size_t count)
@@ -399,13 +417,13 @@ void act_other(thread& t)
         {6, "eventfd", act_event},
         {12, "memory", act_memory},
         {2, "fork", act_fork},
-        {4, "send", act_send},
-        {2, "receive", act_receive},
+        {2, "send", act_send},
+        {6, "receive", act_receive},
         {4, "look", act_look},
         {3, "old verbs", act_old_verbs},
         {100, "private", act_private},
     };
-    std::uint32_t at = t.draw.below(102);
+    std::uint32_t at = t.draw.below(104);
     for (const row& one : table) {
         if (at < one.share) {
             t.doing = one.name;

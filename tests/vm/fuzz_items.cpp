@@ -48,6 +48,8 @@ struct maker {
         out.link.row_bytes = 4 * (1 + t.draw.below(64));
         out.link.rx_ports = receives ? static_cast<std::uint8_t>(1 << t.draw.below(2)) : 0;
         out.link.tx_ports = sends ? static_cast<std::uint8_t>(1 << t.draw.below(2)) : 0;
+        out.link.rx_channel = receives ? static_cast<std::uint8_t>(t.draw.below(2)) : 0;
+        out.link.tx_channel = sends ? static_cast<std::uint8_t>(t.draw.below(2)) : 0;
         out.link.rx_tag = receives ? t.draw.below(2) : 0;
         out.link.tx_tag = sends ? t.draw.below(2) : 0;
     }
@@ -192,7 +194,7 @@ void maker::spoil(spanker_work_item& out)
 std::uint32_t make_items(thread& t, slot& file, spanker_work_item* to, std::uint32_t limit)
 {
     maker make{t, file};
-    const std::uint32_t most = t.draw.percent(80) ? 4 : limit;
+    const std::uint32_t most = t.draw.percent(95) ? 4 : limit;
     const std::uint32_t count = 1 + t.draw.below(most);
     for (std::uint32_t n = 0; n < count; n++) {
         to[n] = make.good();

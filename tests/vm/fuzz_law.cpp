@@ -216,7 +216,7 @@ void act_verb(thread& t)
     const bool usual = t.draw.percent(70);
     const verb& v = verbs[usual ? often[t.draw.below(often.size())] : t.draw.below(verb_count)];
     t.doing = v.name;
-    attempt_verb(t, v, t.of.files[t.draw.below(slots)], t.draw.percent(40));
+    attempt_verb(t, v, some_slot(t), t.draw.percent(30));
 }
 
 void act_stranger(thread& t)

@@ -137,8 +137,12 @@ void fill_submit(thread& t, slot& file, std::uint8_t* m)
     if (t.draw.percent(2))
         ask.eventfd = t.draw.of({-2, 0, t.of.memfd[0], 9999});
 }
-void done_submit(thread&, slot& file, const std::uint8_t* m)
+void done_submit(thread& t, slot& file, const std::uint8_t* m)
 {
+    const auto& ask = as<spanker_work_submit>(m);
+    const auto* items = reinterpret_cast<const spanker_work_item*>(t.items + 2 * page) - ask.count;
+    for (std::uint32_t n = 0; n < ask.count && ask.items == to_word(items); n++)
+        t.of.count->items[items[n].opcode % SPK_OP_COUNT]++;
     file.seq = static_cast<std::uint32_t>(as<spanker_work_submit>(m).out_seq);
 }
 
