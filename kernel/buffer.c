@@ -71,7 +71,7 @@ static void unmap(struct spanker_buffer *buffer)
 {
 	free_list(buffer);
 	dma_unmap_sgtable(&buffer->card->pdev->dev, &buffer->memory,
-			  buffer->direction, 0);
+			  buffer->direction, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 static void release_buffer(struct spanker_object *object)
@@ -328,8 +328,9 @@ static int map(struct spanker_buffer *buffer)
 	int err;
 
 	buffer->direction = direction_of(buffer->access);
+	/* Only shared memory is kept: there is no copy of it to look after. */
 	err = dma_map_sgtable(dev, &buffer->memory, buffer->direction,
-			      DMA_ATTR_NO_WARN);
+			      DMA_ATTR_NO_WARN | DMA_ATTR_SKIP_CPU_SYNC);
 	/* Where there is a limit, it is that of the memory to copy through. */
 	if (err && dma_max_mapping_size(dev) != SIZE_MAX)
 		return -EOPNOTSUPP;

@@ -271,6 +271,32 @@ ABI_BUFFER_TEST(pinned_pages_are_charged_and_given_back_and_limited)
     ::munmap(memory, 16 * page);
 }
 
+ABI_BUFFER_TEST(memory_may_be_registered_more_than_once)
+{
+    const fd file = open_queue(), other = open_queue();
+    auto* memory = static_cast<char*>(map(page));
+    const long before = pinned_kib();
+    std::array<std::uint32_t, 4> buffers;
+    for (auto& buffer : buffers)
+        CHECK_EQ(register_memory(file, memory, page, both, &buffer), 0);
+    std::uint32_t others;
+    CHECK_EQ(register_memory(other, memory, page, SPANKER_BUFFER_WRITE, &others), 0);
+    CHECK_EQ(pinned_kib(), before + 20);
+    memory[0] = 55;
+    const auto target = tensor(file, page);
+    CHECK_EQ(run(file, {dma(SPK_OP_DMA_IN, target, buffers[0], page)}), 0);
+    memory[0] = 0;
+    CHECK_EQ(run(file, {dma(SPK_OP_DMA_OUT, target, buffers[3], page)}), 0);
+    CHECK_EQ(memory[0], 55);
+    for (const auto buffer : buffers)
+        CHECK_EQ(unregister(file, buffer), 0);
+    CHECK_EQ(run(other, {dma(SPK_OP_DMA_OUT, tensor(other, page), others, page)}), 0);
+    CHECK_EQ(memory[0], 0);
+    CHECK_EQ(unregister(other, others), 0);
+    CHECK_EQ(pinned_kib(), before);
+    ::munmap(memory, page);
+}
+
 ABI_BUFFER_TEST(a_buffer_stays_while_work_uses_it)
 {
     const fd file = open_queue();
