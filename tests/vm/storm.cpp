@@ -145,6 +145,8 @@ void rage(spanker_vm::checks& say, const row& what, unsigned rounds, shared& com
     bool good = true;
     {
         const loads busy(what.loads, what.beside_works, common);
+        good =
+            !what.beside_works || eventually([&] { return common.beside_batches > beside_before; });
         for (common.round = 0; good && common.round < rounds; common.round++) {
             ::usleep(1000 * (common.round * 7 % 30));
             good = what.round(card, common);
@@ -154,6 +156,11 @@ void rage(spanker_vm::checks& say, const row& what, unsigned rounds, shared& com
                         state_of_card().c_str());
     }
     say.check(good, std::string(what.sentence) + ", " + std::to_string(rounds) + " times");
+    if (common.beside_wrong)
+        std::printf("# the other card: %llu batches, %llu of them wrong, the last one %d at %u\n",
+                    static_cast<unsigned long long>(common.beside_batches - beside_before),
+                    static_cast<unsigned long long>(common.beside_wrong.load()),
+                    common.beside_error.load(), common.beside_where.load());
     if (what.beside_works)
         say.check(common.beside_wrong == 0 && common.beside_batches > beside_before,
                   std::string(what.name) + ": the other card's work went on");

@@ -17,6 +17,8 @@ namespace storm {
 struct shared {
     std::atomic<unsigned> round;
     std::atomic<std::uint64_t> beside_batches, beside_wrong;
+    std::atomic<int> beside_error;
+    std::atomic<unsigned> beside_where;  // 0: preparing, 1: submitting, 2: reading, 3: the record
     std::uint64_t stray_bytes;
     std::uint8_t* target;  // of the transfers of who is killed
 };

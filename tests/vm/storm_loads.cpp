@@ -227,18 +227,24 @@ void work_beside(shared& common)
 {
     std::uint8_t* memory = pages(transfer_bytes);
     user card("/dev/spanker1");
-    if (!card.create_queue() || !card.take_memory(memory, transfer_bytes))
+    const auto wrong = [&](unsigned where, int error) {
         common.beside_wrong++;
+        common.beside_where = where;
+        common.beside_error = error;
+        ::usleep(100'000);
+    };
+    if (!card.create_queue() || !card.take_memory(memory, transfer_bytes))
+        wrong(0, -errno);
     for (;;) {
         spanker_record record{};
-        const bool good = card.submit(std::array{card.item(SPK_OP_DMA_IN, 4096),
-                                                 card.item(SPK_OP_DMA_OUT, 4096)}) == 0 &&
-                          ::read(card.fd, &record, sizeof(record)) == sizeof(record) &&
-                          record.result == 0;
-        if (!good) {
-            common.beside_wrong++;
-            ::usleep(100'000);
-        }
+        const int err = card.submit(
+            std::array{card.item(SPK_OP_DMA_IN, 4096), card.item(SPK_OP_DMA_OUT, 4096)});
+        if (err != 0)
+            wrong(1, err);
+        else if (::read(card.fd, &record, sizeof(record)) != sizeof(record))
+            wrong(2, -errno);
+        else if (record.result != 0)
+            wrong(3, record.result);
         common.beside_batches++;
         ::usleep(2000);
     }
