@@ -3,7 +3,7 @@
 # The same objects, two programs: ctest runs spanker-contract on simulated cards in the process, the VM rig runs
 # contract_kernel in guests on those of the module.
 spanker_library(contract_suite OBJECT
-    SOURCES rig.cpp batches.cpp buffers.cpp cancel.cpp collectives.cpp errors.cpp groups.cpp info.cpp lifecycle.cpp
+    SOURCES rig.cpp batches.cpp buffers.cpp cancel.cpp collectives.cpp crossing.cpp errors.cpp groups.cpp info.cpp lifecycle.cpp
             links.cpp opcodes.cpp recovery.cpp tensors.cpp threads.cpp
     LIBS spanker_uapi tl::expected GTest::gtest)
 spanker_test(contract NO_MAIN LABELS tsan TIMEOUT 120

@@ -31,7 +31,7 @@ protected:
         card = cards->cards().front();
         if (!can_inject(card))
             GTEST_SKIP() << "faults cannot be injected here";
-        forgive();
+        forgive(card);
         generation = cards->info(card)->out_reset_generation;
         (void)cards->take_events();
     }
@@ -41,13 +41,7 @@ protected:
             return;
         for (const char* fault : {"queue_hang", "engine_hang", "fatal", "reset_stuck"})
             (void)cards->inject(card, std::string("clear ") + fault);
-        forgive();
-    }
-    // What an administrator's reset does.
-    void forgive()
-    {
-        ASSERT_EQ(errno_of(cards->card_reset(card, SPANKER_RESET_SOFT)), 0);
-        settle();
+        forgive(card);
     }
     void inject(const std::string& what) { ASSERT_EQ(errno_of(cards->inject(card, what)), 0); }
     std::uint32_t state() { return cards->info(card)->out_state; }
@@ -246,7 +240,7 @@ TEST_F(recovery, queues_whose_rings_cannot_be_reached_are_started_again)
 TEST_F(recovery, a_queue_may_close_in_the_middle_of_its_restart)
 {
     for (int n = 0; n < 3; n++) {
-        forgive();
+        forgive(card);
         generation = cards->info(card)->out_reset_generation;
         auto stays = open(card), file = open(card, 8);
         inject("queue_hang queue=2");
@@ -316,7 +310,7 @@ TEST_F(recovery, a_card_that_nothing_helps_is_dead_until_an_administrator_resets
     EXPECT_EQ(results, (std::vector<int>{-EIO, -ESTALE, -ESTALE, -EIO}));
     EXPECT_EQ(errno_of(cards->open(card, 16)), -EIO);
     inject("clear engine_hang");
-    forgive();
+    forgive(card);
     auto file = open(card);
     EXPECT_EQ(run(*file, {work(alloc(*file, 4096))}).result, 0);
 }

@@ -134,6 +134,12 @@ std::unique_ptr<card_file> rig::open(std::uint32_t card, std::uint32_t depth)
     return opened ? std::move(*opened) : nullptr;
 }
 
+void rig::forgive(std::uint32_t card)
+{
+    ASSERT_EQ(errno_of(cards->card_reset(card, SPANKER_RESET_SOFT)), 0);
+    settle();
+}
+
 void rig::settle() { tested_fabric().settle(*cards); }
 
 std::vector<spanker_record> rig::wait(card_file& file, std::size_t count)

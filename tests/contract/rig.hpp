@@ -93,6 +93,8 @@ protected:
     std::optional<cable> find_cable();
     // Skips the test where faults cannot be injected.
     bool can_inject(std::uint32_t card);
+    // What an administrator's reset does: whatever happened to the card before is no longer held against it.
+    void forgive(std::uint32_t card);
     std::uint32_t card_count() { return static_cast<std::uint32_t>(cards->cards().size()); }
 
     std::unique_ptr<backend> cards;
