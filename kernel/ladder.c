@@ -103,12 +103,10 @@ void spanker_queue_hangs(struct spanker_card *card, struct spanker_file *file)
 			       SPANKER_TROUBLE_CARD);
 }
 
-static struct spanker_file *faulted_file(struct spanker_card *card, u32 queue)
+static bool is_faulted(struct spanker_card *card, u32 queue)
 {
-	u32 state = spanker_read(card, SPK_REG_Q(queue, SPK_Q_STATE));
-
-	return state == SPK_QSTATE_FAULT ? spanker_queue_owner(card, queue) :
-					   NULL;
+	return spanker_read(card, SPK_REG_Q(queue, SPK_Q_STATE)) ==
+	       SPK_QSTATE_FAULT;
 }
 
 void spanker_queues_faulted(struct spanker_card *card)
@@ -116,14 +114,16 @@ void spanker_queues_faulted(struct spanker_card *card)
 	struct spanker_file *file;
 	u32 queue;
 
-	if (spanker_read(card, SPK_REG_Q(0, SPK_Q_STATE)) == SPK_QSTATE_FAULT)
+	if (is_faulted(card, 0))
 		spanker_queue_hangs(card, NULL);
 	for (queue = 1; queue < card->caps.queues; queue++) {
-		file = faulted_file(card, queue);
+		file = spanker_queue_owner(card, queue);
 		if (!file)
 			continue;
+		/* Looked at under the lock: a restart may just have cured it. */
 		mutex_lock(&file->lock);
-		spanker_queue_hangs(card, file);
+		if (is_faulted(card, queue))
+			spanker_queue_hangs(card, file);
 		mutex_unlock(&file->lock);
 		spanker_file_put(file);
 	}
