@@ -6,6 +6,7 @@
 #
 #   tools/vm/fetch.sh qemu             a qemu-system-x86_64 that knows vfio-user-pci (10.1 or newer)
 #   tools/vm/fetch.sh kernel SERIES    image, modules and headers of the newest kernel of a series: 6.1, 6.12 or 7
+#   tools/vm/fetch.sh headers SERIES FLAVOUR   headers alone, of another flavour: rt or cloud
 #   tools/vm/fetch.sh root SUITE       a folder with compiler, make, sparse and dkms of a suite, to chroot into
 #   tools/vm/fetch.sh source SERIES    the kernel's source, with Debian's patches
 #   tools/vm/fetch.sh checkpatch       the kernel's style checker, from the newest source
@@ -93,10 +94,11 @@ suites_of() { # SERIES
     echo "$suites"
 }
 
-# Releases of a series for plain amd64 (the cloud flavour lacks hwmon), newest first.
-releases_of() { # SERIES SUITE
+# Releases of a series for amd64, the plain ones or those of a flavour, newest first.
+releases_of() { # SERIES SUITE [FLAVOUR]
     in_suite "$2" apt-cache search --names-only "^linux-headers-${1//./\\.}\.[0-9]" |
-        sed -nE 's/^linux-headers-([0-9]+\.[0-9]+\.[0-9]+[^ ]*-amd64) .*/\1/p' | grep -vE -- '-(cloud|rt)-' | sort -Vr
+        sed -nE 's/^linux-headers-([0-9]+\.[0-9]+\.[0-9]+[^ ]*-amd64) .*/\1/p' |
+        if [ -n "${3-}" ]; then grep -e "-$3-"; else grep -vE -- '-(cloud|rt)-'; fi | sort -Vr
 }
 
 # What the machine and the modules of a kernel come from; nothing while one of the two is not there: images are signed, and
@@ -118,23 +120,35 @@ resolve_kernel() { # SERIES
     unavailable "no kernel $series in$suites"
 }
 
-make_kernel() { # FOLDER RELEASE SUITE
-    local folder=$1 release=$2 suite=$3 image
-    apt_ready "$suite"
-    kernel_closure "$release" "$suite" |
-        grep -E '^linux-(image|headers|kbuild|binary|modules)-' |
+# Of a list of packages with what they need, those of a kernel.
+unpack_kernel() { # FOLDER RELEASE SUITE
+    local folder=$1 release=$2 suite=$3
+    grep -E '^linux-(image|headers|kbuild|binary|modules)-' |
         apt_unpack "$suite" "$folder" --exclude='*/kernel/sound' --exclude='*/kernel/drivers/gpu' \
-            --exclude='*/kernel/drivers/net/*' --exclude='*/kernel/drivers/media' --exclude='*/kernel/drivers/infiniband'
+            --exclude='*/kernel/drivers/net/*' --exclude='*/kernel/drivers/media' --exclude='*/kernel/drivers/infiniband' ||
+        return
     if [ -d "$folder/lib" ]; then # before the merge of /lib and /usr/lib
         mkdir -p "$folder/usr"
         cp -al "$folder/lib" "$folder/usr/"
         rm -rf -- "${folder:?}/lib"
     fi
+    echo "$release" >"$folder/release"
+    echo "$suite" >"$folder/suite"
+}
+
+make_kernel() { # FOLDER RELEASE SUITE
+    local folder=$1 release=$2 suite=$3 image
+    apt_ready "$suite"
+    kernel_closure "$release" "$suite" | unpack_kernel "$folder" "$release" "$suite" || return
     image=$(cd "$folder" && find . -type f \( -name "vmlinuz-$release" -o -path "*/modules/$release/vmlinuz" \) | head -n 1)
     [ -n "$image" ] || die "the packages of kernel $release hold no image"
     ln -s "$image" "$folder/vmlinuz"
-    echo "$release" >"$folder/release"
-    echo "$suite" >"$folder/suite"
+}
+
+make_headers() { # FOLDER RELEASE SUITE
+    apt_ready "$3"
+    apt_closure "$3" "linux-headers-$2" | unpack_kernel "$@" || return
+    [ -d "$1/usr/src/linux-headers-$2" ] || die "the packages of kernel $2 hold no headers"
 }
 
 fetch_kernel() { # SERIES
@@ -143,6 +157,29 @@ fetch_kernel() { # SERIES
     read -r release suite <"$vm_cache/newest/kernel-$1"
     piece "kernel-$release" make_kernel "$release" "$suite"
     echo "$vm_cache/kernel-$release"
+}
+
+# The newest release of a flavour whose headers can be had, and its suite.
+resolve_headers() { # SERIES FLAVOUR
+    local suite suites release
+    suites=$(suites_of "$1")
+    for suite in $suites; do
+        apt_ready "$suite"
+        for release in $(releases_of "$1" "$suite" "$2"); do
+            [ -n "$(apt_closure "$suite" "linux-headers-$release")" ] || continue
+            echo "$release $suite"
+            return
+        done
+    done
+    unavailable "no kernel $1 of flavour $2 in$suites"
+}
+
+fetch_headers() { # SERIES FLAVOUR
+    local release suite
+    remember "headers-$1-$2" resolve_headers "$1" "$2"
+    read -r release suite <"$vm_cache/newest/headers-$1-$2"
+    piece "headers-$release" make_headers "$release" "$suite"
+    echo "$vm_cache/headers-$release"
 }
 
 # --- build roots and source ---------------------------------------------------------------------------------------------
@@ -236,11 +273,12 @@ fetch_script() { # PIECE NAME...
 case ${1-} in
 qemu) fetch_qemu ;;
 kernel) fetch_kernel "${2:?say a series, for example 6.12}" ;;
+headers) fetch_headers "${2:?say a series, for example 6.12}" "${3:?say a flavour, rt or cloud}" ;;
 root) fetch_root "${2:?say a suite, for example trixie}" ;;
 source) fetch_source "${2:?say a series, for example 6.12}" ;;
 checkpatch) fetch_script checkpatch checkpatch.pl spelling.txt const_structs.checkpatch ;;
 kernel-doc) fetch_script kernel-doc kernel-doc ;;
 series) awk '{print $1}' <<<"$series_table" ;;
 update) rm -rf -- "$vm_cache/newest" "$vm_cache"/apt/*/updated ;;
-*) die "say qemu, kernel SERIES, root SUITE, source SERIES, checkpatch, kernel-doc, series or update" ;;
+*) die "say qemu, kernel SERIES, headers SERIES FLAVOUR, root SUITE, source SERIES, checkpatch, kernel-doc, series or update" ;;
 esac
