@@ -23,10 +23,11 @@ namespace {
 constexpr std::uint64_t soon_ns = 15'000'000'000;  // on a busy machine under an emulator
 constexpr std::uint64_t deadline_ns = 150'000'000;
 constexpr std::uint32_t size = 4096;
+constexpr std::uint64_t post_cookie = 2;  // of work that moves nothing
 
 struct one_fault {
-    const char* name;
-    const char* words;        // that follow its name
+    const char* name;         // as the card model calls it
+    const char* words;        // that follow it
     std::vector<int> ends;    // results that work may have
     bool of_a_queue = false;  // the first one; the second is not to notice
 };
@@ -42,6 +43,7 @@ const one_fault faults[] = {
     {"completion_error", "queue=1 status=5 count=0", {-ECOMM, -EREMOTEIO}, true},
     {"queue_hang", "queue=1", {-ETIMEDOUT}, true},
     {"engine_hang", "lane=0", {-ETIMEDOUT, -ESTALE, -EIO, 0}},
+    {"engine_hang", "lane=1", {-ETIMEDOUT, -EIO}},
     {"gone", "", {-ENODEV, -ESTALE}},
     {"reset_stuck", "", {0}},
     {"ddr_uncalibrated", "", {-ETIMEDOUT, -ESTALE, -EIO}},
@@ -129,13 +131,18 @@ protected:
     void heal();
     void expect_all_is_well();
 
-    // One that goes to the card and back, and its deadline.
+    bool may_time_out() const
+    {
+        const auto& ends = GetParam().fault.ends;
+        return std::find(ends.begin(), ends.end(), -ETIMEDOUT) != ends.end();
+    }
+    // One that goes to the card and back; its deadline is not to strike where the card does its work.
     std::vector<spanker_work_item> work()
     {
         std::vector<spanker_work_item> out = {dma_in(tensor, buffer, size),
                                               dma_out(buffer, tensor, size)};
         for (auto& one : out)
-            one.deadline_ns = now_ns() + deadline_ns;
+            one.deadline_ns = now_ns() + (may_time_out() ? deadline_ns : soon_ns);
         return out;
     }
 
@@ -175,7 +182,8 @@ void crossing::expect_ends(std::size_t count, int also)
 {
     for (const auto& record : wait(*file, count)) {
         const auto& ends = GetParam().fault.ends;
-        EXPECT_TRUE(record.result == also ||
+        const bool posted = record.cookie == post_cookie && record.result == 0;
+        EXPECT_TRUE(posted || record.result == also ||
                     std::find(ends.begin(), ends.end(), record.result) != ends.end())
             << "the work ended with " << record.result;
     }
@@ -197,17 +205,19 @@ void crossing::wait_through_the_fault()
     auto batch = work();
     batch[0] = waiting(batch[0], 9);
     submit(*file, batch);
+    settle();
     inject();
     auto post = posting(nop(), 9);
     post.deadline_ns = now_ns() + deadline_ns;
     // Where it did not get out, the first one ends all the same.
-    const bool posted = file->submit(std::vector{post}, 2).has_value();
+    const bool posted = file->submit(std::vector{post}, post_cookie).has_value();
     expect_ends(posted ? 2 : 1, -ETIMEDOUT);
 }
 
 void crossing::cancel_under_the_fault()
 {
     submit(*file, {wait_for_ever(9), waiting(dma_out(buffer, tensor, size), 9)});
+    settle();
     inject();
     const int refused = errno_of(file->cancel_all());
     EXPECT_TRUE(refused == 0 || refused == -ENODEV || refused == -ESTALE) << refused;
@@ -245,6 +255,9 @@ void crossing::heal()
             (void)cards->card_reset(card, SPANKER_RESET_FLR);
     }
     EXPECT_EQ(cards->info(card)->out_state, std::uint32_t{SPANKER_CARD_READY});
+    // What the driver has yet to do about it, it has done after this.
+    if (!GetParam().fault.of_a_queue)
+        forgive(card);
 }
 
 void crossing::expect_all_is_well()
@@ -304,7 +317,10 @@ TEST_P(crossing, ends_and_heals)
 }
 
 INSTANTIATE_TEST_SUITE_P(faults, crossing, testing::ValuesIn(all_cells()), [](const auto& row) {
-    return std::string(row.param.fault.name) + "_x_" + name_of(row.param.what);
+    std::string out = row.param.fault.name;
+    if (!out.compare("engine_hang"))
+        out += std::string(row.param.fault.words).back() == '0' ? "_of_control" : "_of_transfers";
+    return out + "_x_" + name_of(row.param.what);
 });
 
 }  // namespace contract

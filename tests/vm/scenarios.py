@@ -72,7 +72,7 @@ PROGRAMS = {
     "wedge": Program("sh /guest/with-module.sh vm_wedge", 120, ("tests/vm_wedge",)),
     "queues": Program("sh /guest/queues.sh", 120, HOLD),
     "fuzz": Program("sh /guest/with-module.sh sh /guest/fuzz.sh", 240, ("tests/vm_fuzz",)),
-    "storm": Program("sh /guest/with-module.sh sh /guest/storm.sh", 240, ("tests/vm_storm",)),
+    "storm": Program("sh /guest/with-module.sh sh /guest/storm.sh", 300, ("tests/vm_storm",)),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
     "abi-32": Program("sh /guest/with-module.sh vm_abi32", 180, ("tests/vm_abi32",),
                       optional="the compiler makes no 32-bit programs (package g++-multilib)"),
@@ -106,19 +106,18 @@ SCENARIOS = (
     # What is said of a mapping depends on the kernel.
     Scenario("iommu-maps", ("iommu",), ("6.1", "7"), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU),
     # Load and malice; the long ones are those of `make fuzz` and `make soak`.
-    Scenario("malice", ("fuzz", "crossing", "storm"), ("6.12",), cards=2,
+    Scenario("malice", ("wedge", "fuzz", "crossing", "storm"), ("6.12",), cards=2, seconds=900,
              settings={"FUZZ_SECONDS": 10, "STORM_ROUNDS": 3}),
-    Scenario("wedge", ("wedge",), ("6.12",), cards=1, topology="none", long=True),
     Scenario("fuzz", ("fuzz",), ("6.12", "debug"), cards=2, settings={"FUZZ_SECONDS": 60}, long=True,
              allowed=MANY_MAPPINGS),
     Scenario("soak", ("storm", "crossing", "sleep"), ("6.12", "7", "debug"), cards=2,
-             settings={"STORM_ROUNDS": 10}, long=True),
+             settings={"STORM_ROUNDS": 10, "SLEEP_ROUNDS": 50}, long=True),
     Scenario("soak-iommu", ("storm",), ("6.12",), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU,
              settings={"STORM_ROUNDS": 10}, long=True),
     # The debug kernel.
     # The checker of DMA counts how often a page is registered at a time, and takes more than eight for a leak.
     Scenario("debug-malice", ("fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
-             settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
+             settings={"FUZZ_SECONDS": 20, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "bus-errors", "sleep"), ("debug",), cards=2,
              seconds=2400),

@@ -2,6 +2,7 @@
 //
 // A queue that hangs is its owner's trouble: the owner hears of it within its time-out and a second more, and what another
 // process does on its own queue of the same card in the two seconds after is at least nine tenths of what it did in two before.
+// On a machine that others use too one such window in five must show it: what slows the other one down does so in each.
 // Prints TAP.
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +34,8 @@ constexpr std::uint64_t ms = 1'000'000, second = 1000 * ms;
 constexpr std::uint64_t slice_ns = 100 * ms, timeout_ns = second;
 // What a driver does to a queue that does not answer, it does within this time.
 constexpr std::uint64_t window_ns = 2 * second;
-constexpr unsigned slices = 600, rounds = 3;
+constexpr unsigned slices = 600, rounds_most = 5;
+constexpr double harmless = 0.9;
 
 std::uint64_t now_ns()
 {
@@ -142,6 +144,7 @@ struct outcome {
     double late_s, ratio;
 };
 
+// The queue stays open, so that the next one is another: one that is started again too often takes the card along.
 outcome wedge_once(const shared& common)
 {
     std::uint32_t queue;
@@ -163,8 +166,6 @@ outcome wedge_once(const shared& common)
                 out.result ? strerrorname_np(-out.result) : "0", out.late_s,
                 static_cast<unsigned long long>(before), static_cast<unsigned long long>(after));
     ask_sim("card " + model() + " clear queue_hang");
-    ::close(fd);
-    ::usleep(500'000);
     return out;
 }
 
@@ -180,36 +181,25 @@ int main()
         work_beside(common);
     ::sleep(1);
     const auto first_generation = generation();
-    std::array<double, rounds> ratios{};
-    double latest_s = 0;
+    double best = 0, latest_s = 0;
     bool all_told = true;
-    for (auto& ratio : ratios) {
+    for (unsigned n = 0; n < rounds_most && best <= harmless; n++) {
         const outcome one = wedge_once(common);
-        ratio = one.ratio;
+        best = std::max(best, one.ratio);
         latest_s = std::max(latest_s, one.late_s);
-        all_told = all_told && (one.result == -ETIMEDOUT || one.result == -ECANCELED ||
-                                one.result == -ESTALE || one.result == -EIO);
+        all_told = all_told && (one.result == -ETIMEDOUT || one.result == -EIO);
     }
     ::kill(other, SIGKILL);
     ::waitpid(other, nullptr, 0);
-    std::sort(ratios.begin(), ratios.end());
 
     spanker_vm::checks say;
     say.check(all_told && latest_s <= 1,
               "the owner of a queue that hangs is told within a second of its time-out");
-    const std::string unharmed = "work on another queue does not fail",
-                      unhindered = "nor becomes slower by a tenth";
-    if (generation() != first_generation) {
-        for (const auto& one : {unharmed, unhindered})
-            say.skip(one, "the driver resets the whole card");
-    } else {
-        if (common.wrong)
-            std::printf("# %u batches, the last with %d\n", common.wrong.load(),
-                        common.errors.load());
-        say.check(common.wrong == 0, unharmed);
-        std::printf("# ratios %.2f to %.2f, in the middle %.2f\n", ratios.front(), ratios.back(),
-                    ratios[rounds / 2]);
-        say.check(ratios[rounds / 2] > 0.9, unhindered);
-    }
+    say.check(generation() == first_generation, "the card is not reset for it");
+    if (common.wrong)
+        std::printf("# %u batches, the last with %d\n", common.wrong.load(), common.errors.load());
+    say.check(common.wrong == 0, "work on another queue does not fail");
+    std::printf("# at best %.2f of what it did before\n", best);
+    say.check(best > harmless, "nor becomes slower by a tenth");
     return say.finish();
 }

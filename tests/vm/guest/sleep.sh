@@ -7,7 +7,7 @@
 . /guest/lib.sh
 . /guest/lib-module.sh
 
-rounds=$((15 / SLOWER))
+rounds=$((${SLEEP_ROUNDS:-15} / SLOWER))
 
 works() { vm_hold --batches 1 "/dev/spanker$1"; }
 fall_asleep() { echo freeze >/sys/power/state; }
