@@ -459,7 +459,9 @@ int spanker_buffer_unregister(struct spanker_file *file, u32 handle)
 	mutex_lock(&file->lock);
 	buffer = xa_load(&file->buffers.table, handle);
 	if (!buffer) {
-		err = -ENOENT;
+		err = spanker_gate_check(file->card, file->generation);
+		if (!err)
+			err = -ENOENT;
 		goto unlock;
 	}
 	/* What used it may be done. */

@@ -84,6 +84,13 @@ void spanker_groups_restore(struct spanker_card *card)
 	mutex_unlock(&spanker_groups_lock);
 }
 
+void spanker_groups_leave(struct spanker_card *card)
+{
+	mutex_lock(&spanker_groups_lock);
+	spk_group_leave(&channels, card->number);
+	mutex_unlock(&spanker_groups_lock);
+}
+
 /* ---- what files know of it ---- */
 
 int spanker_group_find(struct spanker_file *file, u32 domain,
@@ -272,6 +279,20 @@ static int claim_of(struct spanker_group *group, u32 index,
 	return 0;
 }
 
+/* A card that left since it was looked at frees no more channels. */
+static int check_files(struct spanker_group *group, struct file **files)
+{
+	struct spanker_file *file;
+	u32 index;
+	int err = 0;
+
+	for (index = 0; !err && index < group->count; index++) {
+		file = files[index]->private_data;
+		err = spanker_gate_check(file->card, file->generation);
+	}
+	return err;
+}
+
 static int take_channels(struct spanker_group *group, struct file **files,
 			 u32 *busy_pid)
 {
@@ -280,6 +301,9 @@ static int take_channels(struct spanker_group *group, struct file **files,
 	int err;
 
 	mutex_lock(&spanker_groups_lock);
+	err = check_files(group, files);
+	if (err)
+		goto unlock;
 	err = spk_group_claim(&channels, group->claims, group->count,
 			      task_tgid_nr(current), &group->domain, &conflict);
 	if (err) {

@@ -107,6 +107,7 @@ static void give_number(struct spanker_card *card)
 	spanker_cards_hide(card);
 	if (card->announced)
 		spanker_tell_card(card, SPANKER_MSG_CARD_REMOVED);
+	spanker_groups_leave(card);
 	spanker_cards_remove(card);
 }
 

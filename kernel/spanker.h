@@ -516,6 +516,8 @@ int spanker_group_find(struct spanker_file *file, u32 domain,
 void spanker_groups_forget(struct spanker_file *file);
 /* In the gate: the domain registers of a card as they ought to be. */
 void spanker_groups_restore(struct spanker_card *card);
+/* The card goes: who has its number next has all its channels. */
+void spanker_groups_leave(struct spanker_card *card);
 /* The descriptor is made, not yet installed. */
 int spanker_group_create(struct spanker_group_create *arg, struct file **out);
 

@@ -14,7 +14,8 @@
  * 4. Members that the kernel writes are named out_.
  * 5. Card memory is named by tensor handle and offset, host memory by buffer
  *    handle and offset. Handles belong to the file that made them, are never
- *    0, and answer -ENOENT when unknown, -ESTALE after a card reset.
+ *    0, and answer -ENOENT when unknown, -ESTALE after a card reset. Only
+ *    host memory is given back (BUFFER_UNREGISTER) after one as before.
  * 6. A batch is submitted whole or not at all. In flight plus unread batches
  *    and records never exceed the queue's limit (else -EAGAIN).
  * 7. A command that waits (for a signal, peer or gang) ends only by its

@@ -228,8 +228,11 @@ result<void> embedded_file::buffer_unregister(std::uint32_t handle)
 {
     const std::lock_guard hold(home_->lock);
     buffer* what = buffers_.find(handle);
-    if (!what)
+    if (!what) {
+        if (auto open = check_gate(); !open)
+            return open;
         return tl::unexpected(refusals::no_handle("buffer", handle));
+    }
     if (what->users() > 1)
         queue_.reap();  // what used it may be done
     if (what->users() > 1)

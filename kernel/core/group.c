@@ -96,6 +96,16 @@ void spk_group_release(struct spk_channel_table *table, u32 domain)
 			*owner = (struct spk_channel_owner){ .domain = 0 };
 }
 
+void spk_group_leave(struct spk_channel_table *table, u32 card)
+{
+	struct spk_channel_owner *owner = &table->at[card][0][0];
+	struct spk_channel_owner *end = owner + sizeof(table->at[card]) /
+							sizeof(*owner);
+
+	for (; owner < end; owner++)
+		*owner = (struct spk_channel_owner){ .domain = 0 };
+}
+
 u8 spk_group_ports(const struct spk_channel_table *table, u32 domain, u32 card,
 		   u32 channel)
 {

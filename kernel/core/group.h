@@ -51,6 +51,8 @@ int spk_group_claim(struct spk_channel_table *table,
 		    u32 *domain, struct spk_channel_conflict *conflict);
 /* Frees all channels of a domain; the id is not used again. */
 void spk_group_release(struct spk_channel_table *table, u32 domain);
+/* Frees all channels of a card that goes; others keep theirs. */
+void spk_group_leave(struct spk_channel_table *table, u32 card);
 /* Ports of a card on which the domain owns this channel, as a mask. */
 u8 spk_group_ports(const struct spk_channel_table *table, u32 domain, u32 card,
 		   u32 channel);

@@ -41,6 +41,7 @@ protected:
         EXPECT_EQ(errno_of(file.tensor_export(1)), result);
         EXPECT_EQ(errno_of(file.tensor_import(0)), result);
         EXPECT_EQ(errno_of(file.buffer_register(spec)), result);
+        EXPECT_EQ(errno_of(file.buffer_unregister(77)), result);
         EXPECT_EQ(errno_of(file.submit(std::vector{nop()}, 0)), result);
         EXPECT_EQ(errno_of(file.cancel(1)), result);
         EXPECT_EQ(errno_of(file.cancel_all()), result);
@@ -54,6 +55,8 @@ TEST_P(resets, end_work_as_stale_and_files_for_good)
 {
     auto file = open(card);
     const auto tensor = alloc(*file, 4096);
+    bytes memory(4096);
+    const auto buffer = share(*file, memory, read_access);
     const auto generation = cards->info(card)->out_reset_generation;
     EXPECT_EQ(run(*file, {fill(tensor, 0, 4096, 7)}).result, 0);
     submit(*file, {nop()}, 1);
@@ -69,6 +72,8 @@ TEST_P(resets, end_work_as_stale_and_files_for_good)
     EXPECT_EQ(got[1].result, -ESTALE);
     EXPECT_EQ(got[1].card_status, std::uint32_t{SPANKER_CARD_RESET});
     expect_all_verbs(*file, -ESTALE);
+    EXPECT_EQ(errno_of(file->buffer_unregister(buffer)), 0) << "host memory can be given back";
+    EXPECT_EQ(errno_of(file->buffer_unregister(buffer)), -ESTALE);
     EXPECT_GT(cards->info(card)->out_reset_generation, generation);
     EXPECT_EQ(cards->info(card)->out_state, std::uint32_t{SPANKER_CARD_READY});
 }

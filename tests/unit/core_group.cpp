@@ -81,6 +81,18 @@ TEST_F(group_rig, never_gives_a_domain_twice)
     }
 }
 
+TEST_F(group_rig, a_card_that_goes_leaves_its_channels_and_no_others)
+{
+    std::uint32_t old = 0, fresh = 0;
+    ASSERT_EQ(claim({{0, 1, 0}, {15, 0x80, 7}, {15, 1, 0}}, 1, &old), 0);
+    spk_group_leave(table.get(), 15);
+    EXPECT_EQ(spk_group_cards(table.get(), old), 1u);
+    EXPECT_EQ(spk_group_ports(table.get(), old, 0, 0), 1u);
+    EXPECT_EQ(claim({{15, 0x80, 7}, {15, 1, 0}}, 2, &fresh), 0);
+    spk_group_release(table.get(), old);
+    EXPECT_EQ(spk_group_ports(table.get(), fresh, 15, 7), 0x80u);
+}
+
 TEST_F(group_rig, skips_zero_and_living_domains_when_the_counter_wraps)
 {
     std::uint32_t old = 0, fresh = 0;

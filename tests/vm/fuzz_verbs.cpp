@@ -318,7 +318,7 @@ const std::array<verb, verb_count> verbs = {{
     {VERB(BUFFER_UNREGISTER, spanker_buffer_unregister),
      true,
      0,
-     {ENOENT, EBUSY},
+     {ENOENT, EBUSY, ESTALE},
      {none},
      {none},
      offsetof(spanker_buffer_unregister, reserved),
