@@ -117,7 +117,7 @@ SCENARIOS = (
     # The debug kernel.
     # The checker of DMA counts how often a page is registered at a time, and takes more than eight for a leak.
     Scenario("debug-malice", ("fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
-             settings={"FUZZ_SECONDS": 40, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
+             settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "bus-errors", "sleep"), ("debug",), cards=2,
              seconds=2400),

@@ -42,9 +42,9 @@ check "numbers that make no sense are refused" refuses load numbers=nonsense:99
 check "and nothing stays" refuses is_loaded
 
 tries=0
-while [ $tries -lt 3 ]; do
+while [ $tries -lt 10 ]; do
     load && eventually 60 all_ready >/dev/null && unload || break
     tries=$((tries + 1))
 done
-check "three times in a row" is 3 $tries
+check "ten times in a row" is 10 $tries
 finish
