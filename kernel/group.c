@@ -279,20 +279,6 @@ static int claim_of(struct spanker_group *group, u32 index,
 	return 0;
 }
 
-/* A card that left since it was looked at frees no more channels. */
-static int check_files(struct spanker_group *group, struct file **files)
-{
-	struct spanker_file *file;
-	u32 index;
-	int err = 0;
-
-	for (index = 0; !err && index < group->count; index++) {
-		file = files[index]->private_data;
-		err = spanker_gate_check(file->card, file->generation);
-	}
-	return err;
-}
-
 static int take_channels(struct spanker_group *group, struct file **files,
 			 u32 *busy_pid)
 {
@@ -300,26 +286,25 @@ static int take_channels(struct spanker_group *group, struct file **files,
 	u32 index;
 	int err;
 
-	mutex_lock(&spanker_groups_lock);
-	err = check_files(group, files);
-	if (err)
-		goto unlock;
+	lockdep_assert_held(&spanker_groups_lock);
 	err = spk_group_claim(&channels, group->claims, group->count,
 			      task_tgid_nr(current), &group->domain, &conflict);
 	if (err) {
 		*busy_pid = conflict.pid;
-		goto unlock;
+		return err;
 	}
 	group->cards = spk_group_cards(&channels, group->domain);
 	write_domains(group, group->domain);
 	for (index = 0; index < group->count; index++)
 		join(group, files[index]->private_data);
-unlock:
-	mutex_unlock(&spanker_groups_lock);
-	return err;
+	return 0;
 }
 
-/* The files are held while they join; a later close of theirs is heard. */
+/*
+ * The files are held while they join; a later close of theirs is heard. A
+ * card that goes frees its channels under the lock, so it is looked at under
+ * it, too.
+ */
 static int make_group(struct spanker_group *group,
 		      const struct spanker_group_member *members,
 		      u32 *busy_pid)
@@ -331,6 +316,7 @@ static int make_group(struct spanker_group *group,
 	files = kcalloc(group->count, sizeof(*files), GFP_KERNEL);
 	if (!files)
 		return -ENOMEM;
+	mutex_lock(&spanker_groups_lock);
 	while (!err && held < group->count) {
 		files[held] = fget(members[held].card_fd);
 		if (!files[held]) {
@@ -342,6 +328,7 @@ static int make_group(struct spanker_group *group,
 	}
 	if (!err)
 		err = take_channels(group, files, busy_pid);
+	mutex_unlock(&spanker_groups_lock);
 	for (index = 0; index < held; index++)
 		fput(files[index]);
 	kfree(files);
