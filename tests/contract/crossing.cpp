@@ -11,16 +11,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ostream>
 #include <thread>
 
+#include "fabric.hpp"
 #include "rig.hpp"
 
 namespace contract {
 
 namespace {
 
-constexpr std::uint64_t soon_ns = 60'000'000'000;  // for the debug kernel on a busy machine
+// A guest whose kernel checks everything says how much slower it is.
+std::uint64_t slowed(std::uint64_t ns)
+{
+    const char* factor = std::getenv("SLOWER");
+    return ns * (factor ? std::strtoull(factor, nullptr, 10) : 1);
+}
+
+const std::uint64_t soon_ns = slowed(15'000'000'000);  // on a busy machine under an emulator
 constexpr std::uint64_t deadline_ns = 150'000'000;
 constexpr std::uint32_t size = 4096;
 constexpr std::uint64_t post_cookie = 2;  // of work that moves nothing
@@ -75,7 +84,8 @@ std::vector<cell> all_cells()
     std::vector<cell> out;
     for (const auto& fault : faults)
         for (const act what : {act::submit, act::wait, act::cancel, act::close, act::kill})
-            out.push_back({fault, what});
+            if (what != act::kill || cards_outlive_processes())
+                out.push_back({fault, what});
     return out;
 }
 
@@ -285,8 +295,6 @@ TEST_P(crossing, ends_and_heals)
 {
     std::unique_ptr<holder> victim;
     if (GetParam().what == act::kill) {
-        if (cards->name() == "embedded")
-            GTEST_SKIP() << "a process that is killed takes its cards along";
         victim = std::make_unique<holder>(card);
         ASSERT_TRUE(victim->holds());
     }
@@ -318,7 +326,7 @@ TEST_P(crossing, ends_and_heals)
 
 INSTANTIATE_TEST_SUITE_P(faults, crossing, testing::ValuesIn(all_cells()), [](const auto& row) {
     std::string out = row.param.fault.name;
-    if (!out.compare("engine_hang"))
+    if (out == "engine_hang")
         out += std::string(row.param.fault.words).back() == '0' ? "_of_control" : "_of_transfers";
     return out + "_x_" + name_of(row.param.what);
 });

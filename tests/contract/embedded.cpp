@@ -36,6 +36,8 @@ public:
 
 }  // namespace
 
+bool cards_outlive_processes() { return false; }
+
 fabric& tested_fabric()
 {
     static embedded_fabric it;

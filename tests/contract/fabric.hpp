@@ -27,5 +27,7 @@ public:
 
 // Made on first use.
 fabric& tested_fabric();
+// Cards live on when a process that has them is killed. Known before there is a fabric.
+bool cards_outlive_processes();
 
 }  // namespace contract

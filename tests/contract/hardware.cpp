@@ -242,6 +242,8 @@ private:
 
 }  // namespace
 
+bool cards_outlive_processes() { return true; }
+
 fabric& tested_fabric()
 {
     static hardware_fabric it;

@@ -5,6 +5,7 @@
 # when it does not.
 # shellcheck disable=SC1091,SC2034,SC3045 # read -t is known to busybox
 . /etc/settings
+export SLOWER
 
 tap_count=0 tap_failed=0
 
