@@ -149,6 +149,13 @@ bool spanker_card_answers(struct spanker_card *card)
 	return spanker_read(card, SPK_REG_MAGIC) == SPK_MAGIC;
 }
 
+bool spanker_card_stands(struct spanker_card *card)
+{
+	u32 status = spanker_read(card, SPK_REG_STATUS);
+
+	return status != SPANKER_ALL_ONES && (status & SPK_STATUS_STANDSTILL);
+}
+
 int spanker_check_there(struct spanker_card *card)
 {
 	if (spanker_card_answers(card))

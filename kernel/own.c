@@ -15,6 +15,13 @@
 #define RETURN_MS	1000
 #define HANG_MS		10000
 
+/* A command went, or one ended. */
+static void moved(struct spanker_own *own)
+{
+	own->silent_at = jiffies + msecs_to_jiffies(HANG_MS);
+	own->patience = (struct spk_patience){ 0 };
+}
+
 void spanker_own_start(struct spanker_card *card)
 {
 	struct spanker_own *own = &card->own;
@@ -26,7 +33,7 @@ void spanker_own_start(struct spanker_card *card)
 	memset(own->jobs, 0, sizeof(own->jobs));
 	own->aborts = 0;
 	own->failures = 0;
-	own->moved = jiffies;
+	moved(own);
 }
 
 u32 spanker_own_busy(const struct spanker_card *card)
@@ -66,7 +73,7 @@ static void push(struct spanker_card *card, struct spk_cmd *cmd,
 	own->jobs[spk_slot_of(cmd->id)].flying = true;
 	own->aborts += job->kind == SPANKER_JOB_ABORT;
 	*slot = *cmd;
-	own->moved = jiffies;
+	moved(own);
 	spanker_write(card, SPK_REG_SQ_TAIL(0), spk_sq_publish(&own->sq));
 	queue_delayed_work(spanker_workqueue, &card->watch,
 			   msecs_to_jiffies(LOOK_MS));
@@ -113,7 +120,7 @@ static bool reap(struct spanker_card *card, struct spanker_job *job,
 		own->jobs[slot].flying = false;
 		own->aborts -= job->kind == SPANKER_JOB_ABORT;
 		*status = done.status;
-		own->moved = jiffies;
+		moved(own);
 		return true;
 	}
 	return false;
@@ -226,12 +233,18 @@ void spanker_own_service(struct spanker_card *card)
 static bool is_silent(struct spanker_card *card)
 {
 	struct spanker_own *own = &card->own;
+	u64 more_ns;
 	u32 slot;
 
-	if (!time_after(jiffies, own->moved + msecs_to_jiffies(HANG_MS)))
+	if (!time_after(jiffies, own->silent_at))
 		return false;
-	if (own->aborts)
-		return true;
+	if (own->aborts) {
+		more_ns = spk_patience_more(&own->patience,
+					    spanker_card_stands(card),
+					    HANG_MS * (u64)NSEC_PER_MSEC);
+		own->silent_at = jiffies + nsecs_to_jiffies(more_ns);
+		return !more_ns;
+	}
 	for (slot = 0; slot < SPANKER_OWN_DEPTH; slot++)
 		if (own->jobs[slot].flying &&
 		    own->jobs[slot].kind == SPANKER_JOB_ZERO)

@@ -84,9 +84,18 @@ static s32 sq_head(void *context)
 	return head == SPANKER_ALL_ONES ? -ENODEV : (s32)(u16)head;
 }
 
+/* In the gate too. */
+static bool stands(void *context)
+{
+	struct spanker_file *file = context;
+
+	return spanker_card_stands(file->card);
+}
+
 static const struct spk_queue_ops queue_ops = {
 	.put = put_object,
 	.sq_head = sq_head,
+	.stands = stands,
 	.batch_ended = batch_ended,
 };
 

@@ -109,7 +109,7 @@ bool spanker_rings_hang(struct spanker_rings *rings, struct spk_hang *hang)
 
 /* One look: 0 it goes on, 1 off, else what the gate or the card says. */
 static int look(struct spanker_card *card, struct spanker_rings *rings,
-		u32 generation)
+		u32 generation, bool *stands)
 {
 	int index, err;
 	u32 state;
@@ -117,6 +117,7 @@ static int look(struct spanker_card *card, struct spanker_rings *rings,
 	err = spanker_enter(card, generation, &index);
 	if (err)
 		return err;
+	*stands = spanker_card_stands(card);
 	state = spanker_read(card, SPK_REG_Q(rings->number, SPK_Q_STATE));
 	switch (state) {
 	case SPK_QSTATE_OFF:
@@ -139,16 +140,24 @@ static int wait_off(struct spanker_card *card, struct spanker_rings *rings,
 		    u32 generation)
 {
 	u64 end_ns = ktime_get_ns() + STOP_TIMEOUT_NS;
+	struct spk_patience patience = { 0 };
+	bool stands = false;
 	int seen;
 
 	for (;;) {
-		bool late = ktime_get_ns() > end_ns;
+		u64 now_ns = ktime_get_ns();
 
-		seen = look(card, rings, generation);
+		seen = look(card, rings, generation, &stands);
 		if (seen)
 			return seen < 0 ? seen : 0;
-		if (late)
-			return -ETIMEDOUT;
+		if (now_ns > end_ns) {
+			u64 more_ns = spk_patience_more(&patience, stands,
+							STOP_TIMEOUT_NS);
+
+			if (!more_ns)
+				return -ETIMEDOUT;
+			end_ns = now_ns + more_ns;
+		}
 		usleep_range(20, 100);
 	}
 }

@@ -155,7 +155,8 @@ struct spanker_own {
 	struct spk_ids ids;
 	struct spk_id_slot slots[SPANKER_OWN_DEPTH];
 	struct spanker_job jobs[SPANKER_OWN_DEPTH];
-	unsigned long moved;	/* jiffies of the last push or completion */
+	unsigned long silent_at;	/* jiffies; unless something moves */
+	struct spk_patience patience;	/* since something moved */
 	u32 aborts;		/* in flight */
 	u32 failures;		/* of FILLs in a row */
 	u32 next_queue;		/* whose aborts come next */
@@ -273,6 +274,8 @@ int spanker_card_start(struct spanker_card *card);
 int spanker_card_wait_ready(struct spanker_card *card);
 /* All ones anywhere: ask whether anybody answers at all. */
 bool spanker_card_answers(struct spanker_card *card);
+/* Its clock stands (core/patience.h). */
+bool spanker_card_stands(struct spanker_card *card);
 /* In the gate: 0, or -ENODEV when nobody answers, and sees to that. */
 int spanker_check_there(struct spanker_card *card);
 void spanker_card_info(struct spanker_card *card, struct spanker_get_info *out);

@@ -122,6 +122,7 @@ enum class fault_kind {
     temperature,   // value: millidegrees
     ddr_bit_flip,  // value: address, a: bit
     fatal,         // value: reason; a reset alone heals it
+    standstill,    // value: ms that the host takes over each of the next `count` effects
 };
 
 struct fault {

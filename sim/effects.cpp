@@ -4,6 +4,9 @@
 #include "sim/effects.hpp"
 
 #include <array>
+#include <chrono>
+#include <optional>
+#include <thread>
 
 namespace spanker::sim {
 namespace {
@@ -74,6 +77,18 @@ trace_entry describe(const spk_cmd& cmd, const timing::ended& end)
     return entry;
 }
 
+// A command that takes its time on the host.
+void stand_still(machine& m, card_state& card)
+{
+    std::optional<fault> slow;
+    {
+        const std::lock_guard lock(m.mutex);
+        slow = card.faults.take(fault_kind::standstill, 0, m.now_ns());
+    }
+    if (slow)
+        std::this_thread::sleep_for(std::chrono::milliseconds(slow->value));
+}
+
 }  // namespace
 
 effect effect_of(unsigned opcode) { return opcode < effects.size() ? effects[opcode] : nullptr; }
@@ -87,7 +102,12 @@ timing::outcome machine::finish(const timing::running& what)
     const command_in_flight* flight = find(what.cmd.cookie);
     if (flight == nullptr || is_stale(flight->origin))
         return {SPANKER_CARD_CANCELLED, 0};
-    return act({*this, *cards[what.card], flight->wire, flight->origin, what});
+    stands.store(true, std::memory_order_relaxed);
+    stand_still(*this, *cards[what.card]);
+    const timing::outcome done =
+        act({*this, *cards[what.card], flight->wire, flight->origin, what});
+    stands.store(false, std::memory_order_relaxed);
+    return done;
 }
 
 void machine::completed(const timing::ended& what)

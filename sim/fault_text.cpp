@@ -89,6 +89,11 @@ constexpr fault_form forms[] = {
      .value_key = "address",
      .value_needed = true},
     {.name = "fatal", .kind = fault_kind::fatal, .value_key = "reason", .value_needed = true},
+    {.name = "standstill",
+     .kind = fault_kind::standstill,
+     .value_key = "ms",
+     .value_needed = true,
+     .counted = true},
 };
 
 std::vector<std::string_view> split(std::string_view text)

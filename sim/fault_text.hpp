@@ -11,6 +11,7 @@
 //   completion_error queue=N status=N [count=N]
 //   queue_hang queue=N [starts=N]            ddr_bit_flip address=N [bit=N]
 //   engine_hang lane=N [resets=N]            fatal reason=N (a reset heals it)
+//   standstill ms=N [count=N]
 //   clear NAME                               heals it
 //
 // Every fault takes at_ns=N, a device time before which it does not happen.

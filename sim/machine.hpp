@@ -119,6 +119,7 @@ struct machine final : timing::observer {
     std::vector<fault> scheduled_faults;  // whose time lies ahead, or lay; numbered for ever
     std::atomic<timing::time_ps> now_copy_ps{0};
     std::atomic<timing::time_ps> next_copy_ps{timing::never};  // the clockwork's next event
+    std::atomic<bool> stands{false};  // the host computes for a card: no clock of any runs
 
     // ---- the runner's ----
     std::vector<action> actions_at_work;

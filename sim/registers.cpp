@@ -73,7 +73,8 @@ void write_ctrl(const place& at, std::uint32_t value)
 std::uint32_t read_status(const place& at)
 {
     return SPK_STATUS_READY | (at.card.ddr_calibrated ? SPK_STATUS_DDR_OK : 0) |
-           (at.card.fatal ? SPK_STATUS_FATAL : 0);
+           (at.card.fatal ? SPK_STATUS_FATAL : 0) |
+           (at.m.stands.load(std::memory_order_relaxed) ? SPK_STATUS_STANDSTILL : 0);
 }
 std::uint32_t read_fatal_reason(const place& at) { return at.card.fatal_reason; }
 std::uint32_t read_reset_generation(const place& at) { return at.card.reset_generation; }

@@ -122,6 +122,7 @@
 #define SPK_STATUS_READY	(1u << 0)	/* out of reset */
 #define SPK_STATUS_DDR_OK	(1u << 1)	/* DDR calibrated */
 #define SPK_STATUS_FATAL	(1u << 2)	/* only a reset helps */
+#define SPK_STATUS_STANDSTILL	(1u << 3)	/* its clock stands, nothing moves */
 #define SPK_REG_FATAL_REASON	0x0108
 #define SPK_REG_RESET_GEN	0x010c	/* sticky, counts every reset */
 #define SPK_REG_CARD_ID		0x0110	/* driver's card number, rw; travels */

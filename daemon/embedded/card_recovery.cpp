@@ -15,7 +15,7 @@ namespace spanker::daemon::embedded {
 namespace {
 
 constexpr std::uint64_t longest_look_ns = 250'000'000;
-constexpr std::uint64_t stop_timeout_ns = 1'000'000'000;
+constexpr std::uint64_t stop_look_ns = 10'000'000;
 
 }  // namespace
 
@@ -106,11 +106,11 @@ void driven_card::continue_restart(embedded_file& file, std::uint64_t now_ns)
     if (file.queue().finish_restart(-EIO)) {
         tell_rung(SPANKER_RUNG_QUEUE, 0);
         file.update_fd();
-    } else if (now_ns - file.queue().restart_since_ns() >= stop_timeout_ns) {
+    } else if (file.queue().restart_is_late(now_ns, stands())) {
         tell_rung(SPANKER_RUNG_QUEUE, -ETIMEDOUT);
         in_trouble(now_ns);
     } else {
-        home_.deadline_at(now_ns + stop_timeout_ns / 100);
+        home_.deadline_at(now_ns + stop_look_ns);
     }
 }
 

@@ -49,6 +49,12 @@ public:
     std::uint32_t generation() const { return generation_; }
     std::uint32_t read(std::uint32_t reg) const;
     std::uint64_t read64(std::uint32_t lo) const;
+    // Its clock stands: it is given the time (kernel/core/patience.h).
+    bool stands() const
+    {
+        const std::uint32_t status = read(SPK_REG_STATUS);
+        return status != ~0u && (status & SPK_STATUS_STANDSTILL) != 0;
+    }
     void write(std::uint32_t reg, std::uint32_t value);
     spanker_get_info info() const;
     // What a file of this generation may do: 0, -ESTALE, -EIO, -ENODEV...

@@ -20,6 +20,7 @@ const spk_queue_ops queue_ops = {
             const std::uint32_t head = static_cast<embedded_file*>(file)->queue().rings().sq_head();
             return head == ~0u ? -1 : static_cast<s32>(head & 0xffff);
         },
+    .stands = [](void* file) { return static_cast<embedded_file*>(file)->card().stands(); },
     .batch_ended = [](void*, u64) {},
 };
 

@@ -3,6 +3,12 @@
 
 namespace spanker::daemon::embedded {
 
+namespace {
+
+constexpr std::uint64_t stop_timeout_ns = 1'000'000'000;
+
+}  // namespace
+
 bool work_queue::make(bus_map& bus, const queue_place& place, std::uint32_t depth,
                       const spk_queue_ops& ops, void* context)
 {
@@ -55,7 +61,8 @@ void work_queue::reap()
 
 void work_queue::begin_restart(std::uint64_t now_ns)
 {
-    restart_since_ns_ = now_ns;
+    restart_due_ns_ = now_ns + stop_timeout_ns;
+    restart_patience_ = {};
     rings_.stop();
 }
 
@@ -66,8 +73,17 @@ bool work_queue::finish_restart(int result)
     reap();
     spk_queue_restart(&queue_, result);
     start();
-    restart_since_ns_ = 0;
+    restart_due_ns_ = 0;
     return true;
+}
+
+bool work_queue::restart_is_late(std::uint64_t now_ns, bool stands)
+{
+    if (now_ns < restart_due_ns_)
+        return false;
+    const std::uint64_t more_ns = spk_patience_more(&restart_patience_, stands, stop_timeout_ns);
+    restart_due_ns_ = now_ns + more_ns;
+    return more_ns == 0;
 }
 
 }  // namespace spanker::daemon::embedded

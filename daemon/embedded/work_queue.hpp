@@ -26,15 +26,16 @@ public:
 
     // Stops it, so that it can be started again; no work is taken meanwhile.
     void begin_restart(std::uint64_t now_ns);
-    bool restarting() const { return restart_since_ns_ != 0; }
-    std::uint64_t restart_since_ns() const { return restart_since_ns_; }
+    bool restarting() const { return restart_due_ns_ != 0; }
+    // It should have stopped by now, however long the card's clock stood.
+    bool restart_is_late(std::uint64_t now_ns, bool stands);
     // Once it is stopped: what was in flight ends with `result`, and it runs.
     bool finish_restart(int result);
     // For good: no restart any more.
     void close()
     {
         closing_ = true;
-        restart_since_ns_ = 0;
+        restart_due_ns_ = 0;
         rings_.stop();
     }
     bool closing() const { return closing_; }
@@ -53,7 +54,8 @@ private:
     std::vector<spk_deadline> deadlines_;
     std::vector<spanker_record> records_;
     spk_queue queue_{};
-    std::uint64_t restart_since_ns_ = 0;  // 0: it is not stopped
+    std::uint64_t restart_due_ns_ = 0;  // 0: it is not stopped
+    spk_patience restart_patience_{};
     bool closing_ = false;
 };
 

@@ -35,6 +35,7 @@ void spk_flight_set(struct spk_batches *all, u32 slot,
 	all->aborts_wanted -= flight->state == SPK_FLIGHT_ABORT_WANTED;
 	all->aborts_wanted += state == SPK_FLIGHT_ABORT_WANTED;
 	flight->state = (u8)state;
+	flight->patience = (struct spk_patience){ 0 };
 }
 
 int spk_batch_open(struct spk_batches *all, u64 cookie, u64 user,

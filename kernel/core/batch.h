@@ -30,6 +30,7 @@
 
 #include "core_port.h"
 #include "deadline.h"
+#include "patience.h"
 #include "../../uapi/spanker.h"
 #include "../../uapi/spanker_status.h"
 
@@ -67,6 +68,7 @@ struct spk_flight {
 	u8 state;		/* enum spk_flight_state */
 	u8 flags;		/* SPANKER_ITEM_* */
 	u8 why;			/* enum spk_abort_reason */
+	struct spk_patience patience;	/* in this state */
 };
 
 struct spk_batch {
@@ -97,6 +99,8 @@ struct spk_batch_ops {
 	void (*item_ended)(void *context, u32 slot);
 	/* Whether the card has decoded this slot's command by now. */
 	bool (*is_decoded)(void *context, u32 slot);
+	/* Whether the card's clock stands. */
+	bool (*stands)(void *context);
 	void (*batch_ended)(void *context, u64 user);
 };
 

@@ -62,6 +62,19 @@ static void give_up(struct spk_batches *all, u32 slot, u64 now_ns)
 	}
 }
 
+/* The card's time is; else it was given more. */
+static bool is_over(struct spk_batches *all, u32 slot, u64 now_ns)
+{
+	struct spk_flight *flight = &all->memory.flights[slot];
+	bool stands = all->ops->stands(all->context);
+	u64 more_ns = spk_patience_more(&flight->patience, stands,
+					SPK_ABORT_TIMEOUT_NS);
+
+	if (more_ns)
+		spk_deadline_set(&all->deadlines, slot, now_ns + more_ns);
+	return !more_ns;
+}
+
 u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
 {
 	u32 actions = 0;
@@ -76,10 +89,12 @@ u32 spk_batch_step(struct spk_batches *all, u64 now_ns, u64 *next_ns)
 			want_abort(all, slot, SPK_ABORT_DEADLINE);
 			break;
 		case SPK_FLIGHT_ABORTING:
-			actions |= SPK_STEP_HUNG;
+			if (is_over(all, slot, now_ns))
+				actions |= SPK_STEP_HUNG;
 			break;
 		case SPK_FLIGHT_STRANDED:
-			actions |= SPK_STEP_STUCK;
+			if (is_over(all, slot, now_ns))
+				actions |= SPK_STEP_STUCK;
 			break;
 		case SPK_FLIGHT_ABORTED:
 			give_up(all, slot, now_ns);

@@ -22,6 +22,13 @@ static bool is_decoded(void *context, u32 slot)
 					   queue->uses[slot].position);
 }
 
+static bool stands(void *context)
+{
+	struct spk_queue *queue = context;
+
+	return queue->ops->stands(queue->context);
+}
+
 static void batch_ended(void *context, u64 user)
 {
 	struct spk_queue *queue = context;
@@ -32,6 +39,7 @@ static void batch_ended(void *context, u64 user)
 static const struct spk_batch_ops batch_ops = {
 	.item_ended = item_ended,
 	.is_decoded = is_decoded,
+	.stands = stands,
 	.batch_ended = batch_ended,
 };
 

@@ -39,6 +39,8 @@ struct spk_queue_ops {
 	void (*put)(void *context, void *object);
 	/* The SQ head register, its low 16 bits; negative: nobody answers. */
 	s32 (*sq_head)(void *context);
+	/* Whether the card's clock stands (SPK_STATUS_STANDSTILL). */
+	bool (*stands)(void *context);
 	/* A batch ended; user as given to submit. */
 	void (*batch_ended)(void *context, u64 user);
 };

@@ -39,7 +39,8 @@ protected:
     {
         if (!cards || IsSkipped())
             return;
-        for (const char* fault : {"queue_hang", "engine_hang", "fatal", "reset_stuck"})
+        for (const char* fault :
+             {"queue_hang", "engine_hang", "fatal", "reset_stuck", "standstill"})
             (void)cards->inject(card, std::string("clear ") + fault);
         forgive(card);
     }
@@ -133,6 +134,34 @@ TEST_F(recovery, a_command_that_runs_without_progress_is_aborted_and_named)
     EXPECT_EQ(run(*other, {nop()}).result, 0);
     EXPECT_FALSE(was_reset());
     EXPECT_EQ(rungs.size(), 1u);
+}
+
+// A card in software computes as long as its host takes; nothing of it answers then but registers.
+TEST_F(recovery, a_card_that_computes_for_long_is_waited_for)
+{
+    auto busy = open(card), cancels = open(card), closes = open(card);
+    const auto tensor = alloc(*busy, 4096);
+    submit(*closes, {wait_for_ever()});
+    const auto seq = submit(*cancels, {wait_for_ever()});
+    settle();
+    inject("standstill ms=2500");
+    submit(*busy, {work(tensor)});
+    std::vector<spanker_record> done;
+    std::thread waits([&] { done = wait(*busy); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it computes by now
+    EXPECT_EQ(errno_of(cancels->cancel(seq)), 0);
+    closes.reset();
+    waits.join();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].result, 0);
+    const auto ended = wait(*cancels);
+    ASSERT_EQ(ended.size(), 1u);
+    EXPECT_EQ(ended[0].result, -ECANCELED);
+    settle();
+    look_at_events();
+    EXPECT_FALSE(was_reset());
+    EXPECT_TRUE(rungs.empty());
+    EXPECT_TRUE(hangs.empty());
 }
 
 // Signals, peers and gangs take what time they take.

@@ -21,6 +21,7 @@ struct batch_rig : testing::Test {
     std::vector<std::uint32_t> ended_slots;
     std::vector<u64> ended_users;
     bool decoded = true;  // what the card says when it is asked
+    bool stands = false;
     spk_batches all;
 
     void SetUp() override
@@ -32,6 +33,7 @@ struct batch_rig : testing::Test {
                 },
             .is_decoded = [](void* self,
                              std::uint32_t) { return static_cast<batch_rig*>(self)->decoded; },
+            .stands = [](void* self) { return static_cast<batch_rig*>(self)->stands; },
             .batch_ended =
                 [](void* self, u64 user) {
                     static_cast<batch_rig*>(self)->ended_users.push_back(user);
@@ -80,6 +82,13 @@ struct batch_rig : testing::Test {
     {
         u64 next;
         return spk_batch_step(&all, now_ns, &next);
+    }
+    // At the end of the card's time, and a moment later.
+    std::uint32_t step_twice(u64 now_ns)
+    {
+        EXPECT_EQ(step(now_ns), 0u);
+        EXPECT_EQ(step(now_ns + SPK_SECOND_LOOK_NS - 1), 0u);
+        return step(now_ns + SPK_SECOND_LOOK_NS);
     }
     // Command 2 is given up at 20 + SPK_ABORT_GRACE_NS, and the card has not decoded it.
     void strand()
@@ -425,7 +434,7 @@ TEST_F(batch_rig, a_command_that_hangs_and_survives_its_abort_keeps_its_objects)
     step(20 + SPK_ABORT_GRACE_NS);
     EXPECT_EQ(read().at(0).result, -EIO);
     EXPECT_TRUE(ended_slots.empty()) << "it may be at work";
-    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
+    EXPECT_EQ(step_twice(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
 }
 
 TEST_F(batch_rig, an_unanswered_abort_is_a_hang_and_said_once)
@@ -434,8 +443,47 @@ TEST_F(batch_rig, an_unanswered_abort_is_a_hang_and_said_once)
     step(10);
     aborts(10);
     EXPECT_EQ(step(10 + SPK_ABORT_TIMEOUT_NS - 1), 0u);
-    EXPECT_EQ(step(10 + SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
-    EXPECT_EQ(step(11 + SPK_ABORT_TIMEOUT_NS), 0u);
+    EXPECT_EQ(step_twice(10 + SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
+    EXPECT_EQ(step(~0ull - 1), 0u);
+}
+
+TEST_F(batch_rig, an_answer_that_comes_right_after_the_time_is_no_hang)
+{
+    submit({0}, 10);
+    step(10);
+    aborts(10);
+    EXPECT_EQ(step(10 + SPK_ABORT_TIMEOUT_NS), 0u);
+    spk_batch_abort_done(&all, 0, 11 + SPK_ABORT_TIMEOUT_NS);
+    complete(0, SPANKER_CARD_CANCELLED);
+    EXPECT_EQ(read().at(0).result, -ETIMEDOUT);
+    EXPECT_EQ(step(~0ull - 1), 0u);
+}
+
+TEST_F(batch_rig, a_card_that_stands_still_is_given_the_time)
+{
+    submit({0}, 10);
+    step(10);
+    aborts(10);
+    stands = true;
+    std::uint64_t now = 10;
+    for (int n = 0; n < 50; n++)
+        EXPECT_EQ(step(now += SPK_ABORT_TIMEOUT_NS), 0u) << n;
+    stands = false;  // from here on its time counts
+    EXPECT_EQ(step(now += SPK_ABORT_TIMEOUT_NS), 0u);
+    EXPECT_EQ(step(now + SPK_SECOND_LOOK_NS - 1), 0u);
+    EXPECT_EQ(step(now + SPK_SECOND_LOOK_NS), SPK_STEP_HUNG);
+}
+
+TEST_F(batch_rig, no_card_stands_still_for_ever)
+{
+    submit({0}, 10);
+    step(10);
+    aborts(10);
+    stands = true;
+    std::uint64_t now = 10;
+    for (int n = 0; n < SPK_STANDSTILLS_MAX; n++)
+        ASSERT_EQ(step(now += SPK_ABORT_TIMEOUT_NS), 0u) << n;
+    EXPECT_EQ(step(now += SPK_ABORT_TIMEOUT_NS), SPK_STEP_HUNG);
 }
 
 TEST_F(batch_rig, a_completion_that_never_comes_ends_after_the_answered_abort)
@@ -476,8 +524,8 @@ TEST_F(batch_rig, a_ring_that_stands_still_is_stuck_and_a_reset_gives_the_object
 {
     strand();
     EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS - 1), 0u);
-    EXPECT_EQ(step(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
-    EXPECT_EQ(step(21 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), 0u);
+    EXPECT_EQ(step_twice(20 + SPK_ABORT_GRACE_NS + SPK_ABORT_TIMEOUT_NS), SPK_STEP_STUCK);
+    EXPECT_EQ(step(~0ull - 1), 0u);
     EXPECT_TRUE(ended_slots.empty());
     spk_batch_fail_all(&all, -ESTALE, SPANKER_CARD_RESET);
     EXPECT_EQ(ended_slots, std::vector<std::uint32_t>{2});

@@ -39,6 +39,7 @@ struct queue_rig : testing::Test {
                 [](void* self) {
                     return static_cast<s32>(static_cast<queue_rig*>(self)->fetched & 0xffff);
                 },
+            .stands = [](void*) { return false; },
             .batch_ended = [](void*, u64) {},
         };
         const spk_queue_memory memory = this->memory();

@@ -47,6 +47,7 @@ TEST(fault_text, every_fault_has_a_text_form)
         {"reset_stuck", fault_kind::reset_stuck, 0, 1, 0},
         {"reset_stuck count=3", fault_kind::reset_stuck, 0, 3, 0},
         {"ddr_uncalibrated", fault_kind::ddr_uncalibrated, 0, 1, 0},
+        {"standstill ms=2500 count=2", fault_kind::standstill, 0, 2, 2500},
         {"fatal reason=7", fault_kind::fatal, 0, 1, 7},
         {"dma_fault skip=4 count=2", fault_kind::dma_fault, 4, 2, 0},
         {"cable_cut port=1", fault_kind::cable_cut, 1, 1, 0},

@@ -45,6 +45,24 @@ bool within_seconds(int seconds, const condition& holds)
     return true;
 }
 
+TEST(sim_threads, while_the_host_computes_the_clock_stands_and_the_status_says_so)
+{
+    rig it(small_config(2));
+    queue& q = it.open(0, 1);
+    it.cards.inject({.card = 0, .kind = fault_kind::standstill, .value = 300});
+    const running server(it.cards);
+    q.put(fill(0, 64, 1));
+    q.ring();
+    const auto stands = [&] { return (it.read(1, SPK_REG_STATUS) & SPK_STATUS_STANDSTILL) != 0; };
+    ASSERT_TRUE(within_seconds(30, stands)) << "the other card's clock is the same";
+    const std::uint64_t then = it.cards.now_ns();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::uint64_t now = it.cards.now_ns();
+    EXPECT_TRUE(now == then || !stands()) << now << " after " << then;
+    ASSERT_TRUE(within_seconds(30, [&] { return !stands(); }));
+    ASSERT_TRUE(within_seconds(30, [&] { return q.collect().size() == 1; }));
+}
+
 TEST(sim_threads, a_driver_in_another_thread_sees_all_its_commands_complete)
 {
     rig it(small_config(2));
