@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work that waits for what never comes ends by cancel or deadline, and only so.
+#include <algorithm>
+
 #include "rig.hpp"
 
 namespace contract {
@@ -48,6 +50,27 @@ TEST_F(ending, everything_is_cancelled)
         EXPECT_EQ(record.result, -ECANCELED);
     EXPECT_EQ(run(*file, {nop()}).result, 0);
     EXPECT_EQ(errno_of(file->cancel_all()), 0);
+}
+
+// Each needs an ABORT of its own, and the driver's queue holds 64 commands.
+TEST_F(ending, more_is_cancelled_than_the_driver_can_ask_for_at_once)
+{
+    constexpr std::size_t count = 150;
+    auto deep = open(cards->cards().front(), 256);
+    for (std::size_t n = 0; n < count; n++)
+        submit(*deep, {wait_for_ever(static_cast<std::uint16_t>(n))}, n + 1);
+    const std::uint64_t start = now_ns();
+    EXPECT_EQ(errno_of(deep->cancel_all()), 0);
+    std::vector<bool> ended(count);
+    for (const auto& record : wait(*deep, count)) {
+        EXPECT_EQ(record.result, -ECANCELED);
+        ASSERT_TRUE(record.cookie != 0 && record.cookie <= count);
+        EXPECT_FALSE(ended[record.cookie - 1]) << "twice";
+        ended[record.cookie - 1] = true;
+    }
+    EXPECT_EQ(std::count(ended.begin(), ended.end(), true), std::ptrdiff_t{count});
+    EXPECT_LT(now_ns() - start, 10'000'000'000u) << "none of them by its deadline";
+    EXPECT_EQ(run(*deep, {nop()}).result, 0);
 }
 
 TEST_F(ending, what_is_not_in_flight_cannot_be_cancelled)
