@@ -159,6 +159,7 @@ private:
     bool reap(plane_card& card, queue_role role);
     void take_record(flight& f, const plane_card& card, const spanker_record& record);
     void learn_failure(flight& f, const flight::batch& b, const spanker_record& record);
+    void note_if_lost(const flight& f, const flight::batch& b, spanker_error_kind kind);
     void fail_flight(flight& f, flight_failure why);
     void fail_lost(flight& f, const plane_card& card);
     void refused(flight& f, std::uint32_t rank, const error& why);

@@ -85,6 +85,16 @@ std::string message_of(const flight& f, std::uint32_t request)
     return text;
 }
 
+// A command that failed leaves a sound card, or a dead one: the card says which.
+void flight_deck::note_if_lost(const flight& f, const flight::batch& b, spanker_error_kind kind)
+{
+    plane_card* card = f.cards[b.rank];
+    if (kind != SPANKER_ERR_CARD_FAILED)
+        return note_lost(card, {kind, ""});
+    if (auto alive = card->queue[f.role].file->info(); !alive)
+        note_lost(card, alive.error());
+}
+
 void flight_deck::learn_failure(flight& f, const flight::batch& b, const spanker_record& record)
 {
     flight_failure why = {.kind = kind_of(record),
@@ -106,7 +116,7 @@ void flight_deck::learn_failure(flight& f, const flight::batch& b, const spanker
         if (port != SPK_NO_PORT)
             why.link = static_cast<std::uint16_t>(why.card << 8 | port);
     }
-    note_lost(f.cards[b.rank], {why.kind, ""});
+    note_if_lost(f, b, why.kind);
     fail_flight(f, std::move(why));
 }
 

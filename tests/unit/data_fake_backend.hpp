@@ -24,6 +24,7 @@ struct fake_failure {
     int result = 0;
     std::uint32_t status = SPANKER_CARD_OK;
     std::uint64_t detail = 0, origin = 0;
+    bool dies = false;  // the card, with the command
 };
 
 // State of one card, shared by its files; lock guards all of it.
@@ -237,6 +238,8 @@ private:
             record.card_status = f.status;
             record.detail = f.detail;
             record.origin = f.origin;
+            if (f.dies)
+                card_->lost = SPANKER_ERR_CARD_FAILED;
             record.item = index;
             return;
         }

@@ -65,6 +65,37 @@ TEST(data_cards, a_loss_that_nobody_told_is_learnt_from_the_refusal)
     EXPECT_EQ(b.rig.next(b.rings)->res, 0);
 }
 
+// It hung and was aborted, or its queue had to be started again: the card is sound, and what is on it stays.
+TEST(data_cards, a_command_that_the_driver_gave_up_costs_nobody_his_tensors)
+{
+    bed b;
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    const auto t = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    ASSERT_TRUE(buffer && t);
+    b.cards.card(1).failures.push_back({SPK_OP_DMA_IN, -EIO, SPANKER_CARD_CANCELLED, 0, 0});
+    const auto failed = b.rig.submit(b.session.id, {write_tensor(*t, *buffer, 4096)});
+    EXPECT_EQ(failed[0].cqe.res, -EIO);
+    EXPECT_EQ(failed[0].cqe.kind, SPANKER_ERR_CARD_FAILED);
+    EXPECT_EQ(failed[0].cqe.card, 1u);
+    const auto good = b.rig.submit(b.session.id, {write_tensor(*t, *buffer, 4096)});
+    EXPECT_EQ(good[0].cqe.res, 0) << good[0].message;
+}
+
+TEST(data_cards, a_command_that_fails_on_a_dead_card_tells_that_it_is_dead)
+{
+    bed b;
+    client_memory m(4096);
+    const auto buffer = b.rig.add_buffer(b.session.id, m);
+    const auto t = b.rig.add_tensor(b.session.id, {.shape = {1024}});
+    ASSERT_TRUE(buffer && t);
+    b.cards.card(1).failures.push_back({SPK_OP_DMA_IN, -EIO, SPANKER_CARD_CANCELLED, 0, 0, true});
+    const auto failed = b.rig.submit(b.session.id, {write_tensor(*t, *buffer, 4096)});
+    EXPECT_EQ(failed[0].cqe.kind, SPANKER_ERR_CARD_FAILED);
+    EXPECT_EQ(b.rig.submit(b.session.id, {nop(1)})[0].cqe.res, 0) << "by the card that is left";
+    EXPECT_EQ(b.cards.card(0).count(SPK_OP_NOP), 1u);
+}
+
 TEST(data_cards, memory_from_before_a_reset_is_stale_for_good)
 {
     bed b;
