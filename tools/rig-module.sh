@@ -4,7 +4,7 @@
 # What can be said about the kernel module without running it: it compiles for every kernel without a warning, sparse and
 # checkpatch have nothing to say, its borders have no hidden padding and look the same to 32-bit callers, and dkms builds it.
 #
-#   tools/rig-module.sh [CHECK...]       checks: compile checkpatch kerneldoc modinfo layout dkms; all of them if none is named
+#   tools/rig-module.sh [CHECK...]       checks: compile checkpatch kerneldoc modinfo code layout dkms; all of them if none is named
 #
 # Log on stderr; `passed`, `failed` and `skipped` lines for tools/check.sh on stdout. What depends on the module's source, the
 # kernel and these programs alone is not done again once it passed: such verdicts are kept in the cache.
@@ -119,6 +119,27 @@ check_modinfo() {
     verdict "modinfo" "${findings%$'\n'}"
 }
 
+# Who indexes by a number of a process or a card masks it (array_index_nospec: subtract with borrow of a register from itself),
+# lest the processor guesses past the check before it. By function, and how many masks it has at least.
+masked='spanker_ioctl 1, spanker_cards_next 1, spanker_link_set_admin 1, spanker_read_port 1, spanker_name 1,
+    spk_group_claim 2, spk_group_ports 2, spk_item_translate 1, spk_item_link 2, spk_ids_finish 1, spk_ids_busy 1,
+    spk_batch_complete 1, spk_batch_abort_hung 1'
+
+# What the compiled code and the source must have and must not have.
+check_code() {
+    local name count found findings=
+    get "the module's code" tools/vm/module.sh 6.12 || return
+    objdump -d --no-show-raw-insn "$got" >"$out/code.txt"
+    while read -r name count; do
+        found=$(awk -v f="<$name>:" '/^[0-9a-f]+ </ { here = $2 == f } here && /sbb +/ { split($NF, r, ","); n += r[1] == r[2] } END { print n + 0 }' "$out/code.txt")
+        [ "$found" -ge "$count" ] || findings+="$name masks $found of the $count indices that it is given"$'\n'
+    done < <(tr -d '\n' <<<"$masked" | sed 's/, */\n/g; $a\')
+    verdict "indices of others" "${findings%$'\n'}"
+    verdict "symbols that it exports to others" "$(nm "$got" | grep -E ' __ksymtab')"
+    verdict "weakly ordered register accesses, versions instead of features, addresses of the kernel in what it prints" \
+        "$(grep -nE '_relaxed\(|__raw_(read|write)|LINUX_VERSION_CODE|%p[^eRUhiBKMaNE4]|%p"' -r kernel --include='*.[ch]')"
+}
+
 # Every struct of the borders: no holes, no padding at the end, the same for a 32-bit caller.
 layouts() { # COMPILER_FLAG
     local header source
@@ -203,7 +224,7 @@ EOF
     done
 }
 
-[ $# != 0 ] || set -- compile checkpatch kerneldoc modinfo layout dkms
+[ $# != 0 ] || set -- compile checkpatch kerneldoc modinfo code layout dkms
 for check in "$@"; do
     "check_$check"
 done

@@ -30,15 +30,26 @@ static bool is_possible(const struct spk_channel_claim *claim)
 	       !(claim->port_mask >> SPK_MAX_PORTS);
 }
 
+/* Of a claim that is_possible(); the processor may guess that any is. */
+static struct spk_channel_owner *place(struct spk_channel_table *table,
+				       const struct spk_channel_claim *claim,
+				       u32 port)
+{
+	u32 card = spk_index_nospec(claim->card, SPK_MAX_CARDS);
+	u32 channel = spk_index_nospec(claim->channel, SPK_MAX_CHANNELS);
+
+	return &table->at[card][port][channel];
+}
+
 /* The first taken port of a claim; SPK_MAX_PORTS if all are free. */
-static u32 first_taken(const struct spk_channel_table *table,
+static u32 first_taken(struct spk_channel_table *table,
 		       const struct spk_channel_claim *claim)
 {
 	u32 port;
 
 	for (port = 0; port < SPK_MAX_PORTS; port++)
 		if ((claim->port_mask & (1u << port)) &&
-		    table->at[claim->card][port][claim->channel].domain)
+		    place(table, claim, port)->domain)
 			break;
 	return port;
 }
@@ -51,7 +62,7 @@ static void set_owner(struct spk_channel_table *table,
 
 	for (port = 0; port < SPK_MAX_PORTS; port++)
 		if (claim->port_mask & (1u << port))
-			table->at[claim->card][port][claim->channel] = owner;
+			*place(table, claim, port) = owner;
 }
 
 int spk_group_claim(struct spk_channel_table *table,
@@ -74,8 +85,7 @@ int spk_group_claim(struct spk_channel_table *table,
 		port = first_taken(table, &claims[index]);
 		if (port < SPK_MAX_PORTS) {
 			conflict->port = port;
-			conflict->pid = table->at[claims[index].card][port]
-						 [claims[index].channel].pid;
+			conflict->pid = place(table, &claims[index], port)->pid;
 			spk_group_release(table, owner.domain);
 			return -EBUSY;
 		}
@@ -114,6 +124,8 @@ u8 spk_group_ports(const struct spk_channel_table *table, u32 domain, u32 card,
 
 	if (!domain || card >= SPK_MAX_CARDS || channel >= SPK_MAX_CHANNELS)
 		return 0;
+	card = spk_index_nospec(card, SPK_MAX_CARDS);
+	channel = spk_index_nospec(channel, SPK_MAX_CHANNELS);
 	for (port = 0; port < SPK_MAX_PORTS; port++)
 		if (table->at[card][port][channel].domain == domain)
 			ports |= (u8)(1u << port);
