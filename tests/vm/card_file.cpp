@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <initializer_list>
 
 #include "uapi/spanker.h"
 
@@ -41,8 +42,9 @@ static_assert(card_file::no_signal == SPK_NO_SIGNAL);
 
 card_file::~card_file()
 {
-    if (fd_ >= 0)
-        close(fd_);
+    for (const int fd : {fd_, exported_})
+        if (fd >= 0)
+            close(fd);
     if (memory_ != nullptr)
         munmap(memory_, 2 * half);
 }
@@ -75,8 +77,15 @@ int card_file::export_tensor()
     ask_for.handle = tensor_;
     const int error = ask(fd_, SPANKER_IOC_TENSOR_EXPORT, ask_for);
     if (error == 0)
-        close(ask_for.out_fd);
+        exported_ = ask_for.out_fd;
     return error;
+}
+
+int card_file::import_tensor()
+{
+    spanker_tensor_import tensor{};
+    tensor.fd = exported_;
+    return ask(fd_, SPANKER_IOC_TENSOR_IMPORT, tensor);
 }
 
 int card_file::map_memory()
@@ -147,6 +156,24 @@ int card_file::wait()
     wait.max = 1;
     const int error = ask(fd_, SPANKER_IOC_WORK_WAIT, wait);
     return error != 0 ? error : record.result;
+}
+
+int card_file::read_record()
+{
+    spanker_record record{};
+    const int flags = fcntl(fd_, F_GETFL);
+    fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+    const ssize_t got = ::read(fd_, &record, sizeof(record));
+    const int error = got < 0 ? -errno : 0;
+    fcntl(fd_, F_SETFL, flags);
+    return error != 0 ? error : record.result;
+}
+
+int card_file::cancel()
+{
+    spanker_work_cancel what{};
+    what.flags = SPANKER_CANCEL_ALL;
+    return ask(fd_, SPANKER_IOC_WORK_CANCEL, what);
 }
 
 bool card_file::is_copied() const { return std::memcmp(memory_, memory_ + half, half) == 0; }

@@ -19,6 +19,7 @@ public:
     int create_queue();
     int alloc_tensor();
     int export_tensor();
+    int import_tensor();  // of what export_tensor() gave last
     // Of the buffer, written to; else register_buffer() does it.
     int map_memory();
     int register_buffer();
@@ -30,6 +31,9 @@ public:
 
     // Waits for the batch; the errno of the wait or of the record.
     int wait();
+    // The same without waiting, by read(): -EAGAIN when it has not ended.
+    int read_record();
+    int cancel();  // all that is in flight
 
     // The second half of the buffer is the first.
     bool is_copied() const;
@@ -43,6 +47,7 @@ private:
     int fd_ = -1;
     std::uint32_t tensor_ = 0;
     std::uint32_t buffer_ = 0;
+    int exported_ = -1;
     unsigned char* memory_ = nullptr;
 };
 
