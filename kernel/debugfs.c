@@ -124,7 +124,8 @@ static void show_own_queue(struct seq_file *out, struct spanker_card *card)
 	mutex_lock(&card->lock);
 	seq_puts(out, "0 0 ");
 	show_rings(out, &own->rings, &own->sq, &own->cq);
-	seq_printf(out, " %u 0", spanker_own_busy(card));
+	seq_printf(out, " %u 0 %llu", spanker_own_busy(card),
+		   own->ids.unknown + own->ids.duplicate + own->ids.stale);
 	mutex_unlock(&card->lock);
 	show_hardware(out, card, 0);
 }
@@ -137,8 +138,9 @@ static void show_queue(struct seq_file *out, struct spanker_file *file)
 	mutex_lock(&file->lock);
 	seq_printf(out, "%u %u ", queue->rings.number, file->pid);
 	show_rings(out, &queue->rings, &core->sq, &core->cq);
-	seq_printf(out, " %u %u", core->batches.flying,
-		   spk_batch_unread(&core->batches));
+	seq_printf(out, " %u %u %llu", core->batches.flying,
+		   spk_batch_unread(&core->batches),
+		   spk_queue_bad_completions(core));
 	mutex_unlock(&file->lock);
 	show_hardware(out, file->card, queue->rings.number);
 }
@@ -149,7 +151,7 @@ static int queues_show(struct seq_file *out, void *unused)
 	u32 number;
 
 	seq_puts(out,
-		 "queue pid depth vector sq_tail sq_head cq_head in_flight unread card_state card_sq_head card_cq_tail\n");
+		 "queue pid depth vector sq_tail sq_head cq_head in_flight unread bad card_state card_sq_head card_cq_tail\n");
 	show_own_queue(out, card);
 	for (number = 1; number < card->caps.queues; number++) {
 		struct spanker_file *file = spanker_queue_owner(card, number);

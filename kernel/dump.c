@@ -145,6 +145,8 @@ static void print_file(struct dump *dump, struct spanker_file *file)
 
 	print(dump, "[queue %u] of %s[%d]\n", queue->rings.number, file->comm,
 	      file->pid);
+	print(dump, "%llu completions made no sense\n",
+	      spk_queue_bad_completions(&queue->core));
 	print_flights(dump, &queue->core.batches);
 	print_lanes(dump, &queue->rings);
 	print_sq(dump, &queue->core.sq);

@@ -281,6 +281,20 @@ static void trace_records(const struct spanker_queue *queue, u32 first)
 						(batches->limit - 1)]);
 }
 
+/* A card that says of commands what cannot be: no harm is done, but somebody should know. */
+static void tell_bad(struct spanker_file *file)
+{
+	struct spanker_queue *queue = file->queue;
+	u64 bad = spk_queue_bad_completions(&queue->core);
+
+	if (bad == queue->told_bad)
+		return;
+	queue->told_bad = bad;
+	dev_warn_ratelimited(&file->card->dev,
+			     "queue %u: completions that make no sense, %llu by now\n",
+			     queue->rings.number, bad);
+}
+
 /* In the gate, file->lock held. Returns how many completions there were. */
 static u32 reap(struct spanker_file *file, u32 budget)
 {
@@ -294,6 +308,7 @@ static u32 reap(struct spanker_file *file, u32 budget)
 	count = spk_queue_reap(&queue->core, budget);
 	if (!count)
 		return 0;
+	tell_bad(file);
 	trace_records(queue, first);
 	spanker_write(file->card, SPK_REG_CQ_HEAD(queue->rings.number),
 		      queue->core.cq.head);

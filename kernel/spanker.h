@@ -367,6 +367,7 @@ struct spanker_queue {
 	u32 looked_head;
 	u32 services;			/* by interrupts */
 	u32 suspect_services;		/* then completions came without one */
+	u64 told_bad;			/* completions that made no sense */
 	bool suspect;
 	bool restarting;		/* it was reported */
 	bool closing;

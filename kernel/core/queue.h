@@ -86,6 +86,14 @@ int spk_queue_submit(struct spk_queue *queue, const struct spk_item_env *env,
  * 0, ring the CQ head doorbell with queue->cq.head.
  */
 u32 spk_queue_reap(struct spk_queue *queue, u32 budget);
+
+/* Completions that it took and that made no sense, since init. */
+static inline u64 spk_queue_bad_completions(const struct spk_queue *queue)
+{
+	return queue->ids.unknown + queue->ids.duplicate + queue->ids.stale +
+	       queue->bad_heads;
+}
+
 /*
  * The card stopped the queue and the caller reaped, which ended what it had
  * decoded as cancelled: what is still in flight ends with result, and the

@@ -8,7 +8,9 @@
 //   vm_hold --batches N NODE
 //                         the same without the item that waits: N batches, one after the other, that end well, or exit 1
 //                         and why.
+//   vm_hold --stay N NODE as --batches, and then keeps its queue until it is killed.
 #include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -50,6 +52,14 @@ int work(card_file& card, long batches)
     return 1;
 }
 
+int stay(card_file& card, long batches)
+{
+    if (const int failed = work(card, batches))
+        return failed;
+    for (;;)
+        pause();
+}
+
 int hold(card_file& card)
 {
     must(card.submit(a_signal), "WORK_SUBMIT");
@@ -69,10 +79,11 @@ int hold(card_file& card)
 
 int main(int count, char** words)
 {
-    const bool works = count == 4 && std::string{words[1]} == "--batches";
+    const std::string act = count == 4 ? words[1] : "";
+    const bool works = act == "--batches" || act == "--stay";
     const long batches = works ? std::strtol(words[2], nullptr, 10) : 0;
     if ((count != 2 && !works) || (works && batches < 1)) {
-        std::fprintf(stderr, "usage: vm_hold [--batches N] NODE\n");
+        std::fprintf(stderr, "usage: vm_hold [--batches N | --stay N] NODE\n");
         return 2;
     }
     card_file card;
@@ -80,5 +91,5 @@ int main(int count, char** words)
     must(card.create_queue(), "QUEUE_CREATE");
     must(card.alloc_tensor(), "TENSOR_ALLOC");
     must(card.register_buffer(), "BUFFER_REGISTER");
-    return works ? work(card, batches) : hold(card);
+    return !works ? hold(card) : act == "--stay" ? stay(card, batches) : work(card, batches);
 }

@@ -47,6 +47,21 @@ check "interrupts get lost" sim card "$model" irq_drop count=0
 check "one that was missed is counted" misses_one
 check "and logged" logged 'an interrupt of queue 1 (vector [0-9]*) was missed'
 check "interrupts come again" sim card "$model" clear irq_drop
+
+has_bad() { is "$1" "$(awk '$1 == 1 { print $10 }' /sys/kernel/debug/spanker/spanker0/queues)"; }
+# While somebody has the queue, for its counts go with it.
+doubles_three() {
+    vm_hold --stay 5 /dev/spanker0 >/tmp/held &
+    held=$!
+    eventually 10 has_bad 3
+    found=$?
+    kill $held
+    wait $held 2>/dev/null
+    return $found
+}
+check "completions come twice" sim card "$model" completion_duplicate queue=1 count=3
+check "what makes no sense is counted" doubles_three
+check "and logged" logged 'queue 1: completions that make no sense, [0-9]* by now'
 check "no hang was seen in that" refuses find_dump
 
 check "an engine hangs until the next reset" sim card "$model" engine_hang lane=$host_in resets=1

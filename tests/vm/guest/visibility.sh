@@ -133,7 +133,7 @@ check "the card stops to answer" sim card $model gone
 check "the driver knows" eventually 20 eval "cat $card/port0/state >/dev/null 2>&1; [ \$(cat $card/state) = gone ]"
 check "its ports answer with an error" refuses cat $card/port0/state
 check "what is known without it is shown" is "$serial" "$(cat $card/serial)"
-check "debugfs has no word of the card" is "- - -" "$(tail -n 1 $debug/spanker0/queues | awk '{print $10, $11, $12}')"
+check "debugfs has no word of the card" is "- - -" "$(tail -n 1 $debug/spanker0/queues | awk '{print $11, $12, $13}')"
 check "it cannot be reset" refuses eval "echo soft >$card/reset"
 check "the card answers again" sim card $model clear gone
 check "and is ready" eventually 60 all_ready
