@@ -105,8 +105,8 @@ enum class reset_kind { flr, bus };
 
 // Faults, at will. Each is armed at once and fires deterministically.
 enum class fault_kind {
-    irq_drop,  // a: vector or ~0; the next `count`
-    irq_duplicate,
+    irq_drop,         // a: vector or ~0; the next `count`
+    irq_duplicate,    // value: how often more (0: once)
     irq_delay,        // value: ns
     completion_drop,  // a: queue
     completion_duplicate,
@@ -117,12 +117,13 @@ enum class fault_kind {
     gone,         // reads all ones until fault_clear
     reset_stuck,  // the next `count` resets never complete
     ddr_uncalibrated,
-    dma_fault,     // the next `count` DMA accesses fail; a: skip this many first
-    cable_cut,     // a: port
-    temperature,   // value: millidegrees
-    ddr_bit_flip,  // value: address, a: bit
-    fatal,         // value: reason; a reset alone heals it
-    standstill,    // value: ms that the host takes over each of the next `count` effects
+    dma_fault,       // the next `count` DMA accesses fail; a: skip this many first
+    cable_cut,       // a: port
+    temperature,     // value: millidegrees
+    ddr_bit_flip,    // value: address, a: bit
+    fatal,           // value: reason; a reset alone heals it
+    other_gateware,  // the version reads one higher
+    standstill,      // value: ms that the host takes over each of the next `count` effects
 };
 
 struct fault {

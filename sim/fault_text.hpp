@@ -3,15 +3,16 @@
 // The text form of a fault: its name, then key=value pairs in any order.
 //
 //   irq_drop [vector=N] [count=N]            gone
-//   irq_duplicate [vector=N] [count=N]       reset_stuck [count=N]
+//   irq_duplicate [vector=N] [times=N] [count=N]
 //   irq_delay ns=N [vector=N] [count=N]      ddr_uncalibrated
+//   reset_stuck [count=N]
 //   completion_drop queue=N [count=N]        dma_fault [skip=N] [count=N]
 //   completion_duplicate queue=N [count=N]   cable_cut port=N
 //   completion_corrupt_id queue=N [count=N]  temperature millidegrees=N
 //   completion_error queue=N status=N [count=N]
 //   queue_hang queue=N [starts=N]            ddr_bit_flip address=N [bit=N]
 //   engine_hang lane=N [resets=N]            fatal reason=N (a reset heals it)
-//   standstill ms=N [count=N]
+//   standstill ms=N [count=N]                other_gateware
 //   clear NAME                               heals it
 //
 // Every fault takes at_ns=N, a device time before which it does not happen.

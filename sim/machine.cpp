@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace spanker::sim {
 namespace {
 
 constexpr std::size_t bounce_bytes = 64 << 10;
+constexpr std::chrono::microseconds between_repeats(10);  // of an interrupt
 
 std::vector<timing::card_costs> costs_of(const fabric_config& config)
 {
@@ -165,11 +169,15 @@ void machine::interrupt(unsigned card, unsigned vector)
                            late->value);
                 return;
             }
-            copies += state.faults.take(fault_kind::irq_duplicate, vector, now).has_value();
+            if (const auto more = state.faults.take(fault_kind::irq_duplicate, vector, now))
+                copies += std::max(1u, static_cast<unsigned>(more->value));
         }
     }
-    for (; copies > 0; copies--)
+    for (; copies > 0; copies--) {
         send_interrupt(card, vector);
+        if (copies > 2)  // or whoever hears them would hear one
+            std::this_thread::sleep_for(between_repeats);
+    }
 }
 
 void machine::send_interrupt(unsigned card, unsigned vector)

@@ -28,7 +28,11 @@ std::uint32_t read_serial(const place& at)
 {
     return at.n == 0 ? low_half(at.card.config.serial) : high_half(at.card.config.serial);
 }
-std::uint32_t read_gateware(const place& at) { return at.card.config.gateware; }
+std::uint32_t read_gateware(const place& at)
+{
+    return at.card.config.gateware +
+           at.card.faults.holds(fault_kind::other_gateware, 0, at.m.now_ns());
+}
 
 std::uint32_t read_small_capability(const place& at)
 {

@@ -114,6 +114,7 @@ constexpr fault_kind all_faults[] = {
     fault_kind::temperature,
     fault_kind::ddr_bit_flip,
     fault_kind::fatal,
+    fault_kind::other_gateware,
     fault_kind::standstill,
 };
 

@@ -44,7 +44,7 @@ struct one_fault {
 // Queue 1 is that of the first file.
 const one_fault faults[] = {
     {"irq_drop", "count=0", {0}},
-    {"irq_duplicate", "count=0", {0}},
+    {"irq_duplicate", "times=50 count=0", {0}},
     {"irq_delay", "ns=1000000 count=0", {0}},
     {"completion_drop", "queue=1 count=0", {-ETIMEDOUT}, true},
     {"completion_duplicate", "queue=1 count=0", {0}, true},

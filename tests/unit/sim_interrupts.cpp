@@ -206,12 +206,15 @@ TEST_F(sim_interrupts, faults_drop_double_and_delay_them)
     it.cards.inject({.kind = fault_kind::irq_duplicate, .a = ~0u});
     it.execute(q, loud());
     EXPECT_EQ(count(), 3u);
+    it.cards.inject({.kind = fault_kind::irq_duplicate, .a = vector, .value = 100});
+    it.execute(q, loud());
+    EXPECT_EQ(count(), 104u);
     it.cards.inject({.kind = fault_kind::irq_delay, .a = vector, .value = 5'000'000});
     const std::uint64_t before = it.cards.now_ns();
     std::uint64_t came = 0;
     it.memory.on_interrupt = [&](unsigned, unsigned) { came = it.cards.now_ns(); };
     it.execute(q, loud());
-    EXPECT_EQ(count(), 4u);
+    EXPECT_EQ(count(), 105u);
     EXPECT_GE(came, before + 5'000'000);
 }
 

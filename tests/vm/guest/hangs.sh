@@ -48,6 +48,18 @@ check "one that was missed is counted" misses_one
 check "and logged" logged 'an interrupt of queue 1 (vector [0-9]*) was missed'
 check "interrupts come again" sim card "$model" clear irq_drop
 
+interrupts() { awk '/spanker/ { for (n = 2; n <= NF && $n ~ /^[0-9]+$/; n++) sum += $n } END { print sum + 0 }' /proc/interrupts; }
+came=$(interrupts)
+missed=$(count missed_interrupts)
+check "each interrupt comes hundreds of times" sim card "$model" irq_duplicate times=300 count=0
+check "work goes on in the storm" work 50
+check "on the other card too" vm_hold --batches 20 /dev/spanker1
+stormed=$(($(interrupts) - came))
+check "it was a storm: $stormed interrupts" test $stormed -gt 1000
+check "the storm ends" sim card "$model" clear irq_duplicate
+check "none was missed in it" is "$missed" "$(count missed_interrupts)"
+check "and no hang was seen" refuses find_dump
+
 has_bad() { is "$1" "$(awk '$1 == 1 { print $10 }' /sys/kernel/debug/spanker/spanker0/queues)"; }
 # While somebody has the queue, for its counts go with it.
 doubles_three() {
@@ -85,6 +97,21 @@ check "the log has it too" logged "$blame"
 check "one command was aborted" is 1 "$(count aborts)"
 # shellcheck disable=SC2016
 check "the dump goes when it is told to" sh -c 'echo 0 >"$0"' "$dump"
+
+
+# The ladder to its end: each soft reset that does not help for long is followed by one of the function, and that by death.
+has_died() { is dead "$(cat /sys/class/spanker/spanker0/state)"; }
+function_was_reset() { is 1 "$(count function_resets)"; }
+check "it fails for good" sim card "$model" fatal reason=7
+check "a reset of the function is tried within the minute" eventually 20 function_was_reset
+check "it comes back" eventually 20 work 1
+check "and fails again" sim card "$model" fatal reason=7
+check "then it is dead" eventually 20 has_died
+check "which is counted" is 1 "$(count deaths)"
+check "nobody may use it" refuses work 1
+check "the other card works" vm_hold --batches 1 /dev/spanker1
+check "an administrator brings it back" sh -c 'echo soft >/sys/class/spanker/spanker0/reset'
+check "and it works" eventually 20 work 1
 
 check "the module unloads with a dump left" unload
 finish

@@ -52,6 +52,23 @@ check "it is refused while it does not answer" refuses bind $first
 check "the card answers again" sim card $model clear gone
 check "bound again, it is the card it was" eval "bind $first && came_back 0"
 
+# Files, memory and what was configured are those of the card that was there.
+is_another() { dmesg | tail -n 40 | grep -q 'it is another card, or has other gateware, than before'; }
+check "a card goes" sim card $model gone
+check "whoever asks finds out" refuses cat /sys/class/spanker/spanker0/busy_ns
+check "and the driver knows" eventually 10 is_state 0 gone
+check "another comes in its place" sim card $model other_gateware
+check "and answers" sim card $model clear gone
+check "nobody may use it" eventually 20 is_state 0 dead
+check "the log says why" is_another
+check "a reset does not make it the one that was there" refuses sh -c 'echo soft >/sys/class/spanker/spanker0/reset'
+check "unbound" within 60 unbind "$first"
+check "and bound it is known by what it is now" eval "bind $first && came_back 0"
+check "the first one comes again" sim card $model clear other_gateware
+check "which a reset finds out" eval 'echo soft >/sys/class/spanker/spanker0/reset; is_state 0 dead'
+check "unbound again" within 60 unbind "$first"
+check "and bound it is the card it was" eval "bind $first && came_back 0"
+
 check_here "a file is held in the middle of work" hold /dev/spanker0
 kill -9 "$held"
 check "a killed process is gone at once" eventually 60 has_ended "$held"
