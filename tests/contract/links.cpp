@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <thread>
 #include <variant>
 
 #include "rig.hpp"
@@ -65,6 +67,25 @@ TEST_F(links, ends_that_disagree_both_fail_before_data_moves)
     EXPECT_EQ(sender.detail, joined.port_a);
     EXPECT_EQ(wait(*b)[0].result, -EPROTO);
     EXPECT_EQ(download(*b, at_b, 4096), bytes(4096));
+}
+
+TEST_F(links, what_an_administrator_set_outlives_resets)
+{
+    const auto state = [&] { return ports_of(joined.card_a).at(joined.port_a); };
+    ASSERT_EQ(errno_of(cards->link_set_admin(joined.card_a, joined.port_a, false)), 0);
+    for (const std::uint32_t mode :
+         {std::uint32_t{SPANKER_RESET_SOFT}, std::uint32_t{SPANKER_RESET_FLR}}) {
+        ASSERT_EQ(errno_of(cards->card_reset(joined.card_a, mode)), 0);
+        settle();
+        EXPECT_EQ(state().state, std::uint32_t{SPK_PORT_DOWN}) << "after reset " << mode;
+        EXPECT_EQ(state().reason, std::uint32_t{SPK_REASON_ADMIN}) << "after reset " << mode;
+    }
+    ASSERT_EQ(errno_of(cards->link_set_admin(joined.card_a, joined.port_a, true)), 0);
+    for (int n = 0; n < 500 && state().state != SPK_PORT_UP; n++) {
+        settle();
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(state().state, std::uint32_t{SPK_PORT_UP});
 }
 
 TEST_F(links, a_cancelled_end_ends_its_partner)

@@ -117,6 +117,28 @@ ABI_TEST(tensors_have_handles_of_their_file)
     CHECK(tensor(file, 1) != first);
 }
 
+ABI_TEST(a_file_has_an_end_of_tensors_and_others_have_theirs)
+{
+    constexpr std::uint32_t most = 8192;
+    const fd file = open_card(), other = open_card();
+    auto exported = ask<spanker_tensor_export>();
+    exported.handle = tensor(other, 1);
+    CHECK_EQ(call(other, SPANKER_IOC_TENSOR_EXPORT, &exported), 0);
+    std::uint32_t last = 0;
+    for (std::uint32_t n = 0; n < most; n++)
+        last = tensor(file, 1);
+    auto more = ask<spanker_tensor_alloc>();
+    more.bytes = 1;
+    CHECK_EQ(call(file, SPANKER_IOC_TENSOR_ALLOC, &more), -EDQUOT);
+    auto imported = ask<spanker_tensor_import>();
+    imported.fd = exported.out_fd;
+    CHECK_EQ(call(file, SPANKER_IOC_TENSOR_IMPORT, &imported), -EDQUOT);
+    CHECK(tensor(other, 1 << 20) != 0);
+    CHECK_EQ(free_tensor(file, last), 0);
+    CHECK_EQ(call(file, SPANKER_IOC_TENSOR_IMPORT, &imported), 0);
+    ::close(exported.out_fd);
+}
+
 ABI_TEST(tensors_travel_by_descriptor)
 {
     const fd file = open_queue(), other = open_queue();

@@ -302,6 +302,38 @@ ABI_TEST(a_deadline_ends_work_and_not_before_its_time)
     CHECK_EQ(run(file, {nop}), 0);
 }
 
+ABI_TEST(work_without_a_deadline_has_that_of_the_parameter)
+{
+    constexpr const char* parameter = "/sys/module/spanker/parameters/default_deadline_ms";
+    const auto set = [](const std::string& text) {
+        std::FILE* to = std::fopen(parameter, "w");
+        const bool good = to != nullptr && std::fputs(text.c_str(), to) >= 0;
+        return to != nullptr && std::fclose(to) == 0 && good;
+    };
+    if (::access(parameter, W_OK) != 0) {
+        skip("needs to write to /sys/module");
+        return;
+    }
+    const fd file = open_queue();
+    CHECK(set("300"));
+    std::uint64_t start = now_ns();
+    CHECK_EQ(run(file, {waiting(nop, 200)}), -ETIMEDOUT);
+    CHECK(now_ns() - start >= 300'000'000);
+    CHECK(now_ns() - start < 20'000'000'000);
+    CHECK(set("0"));  // none
+    CHECK_EQ(submit(file, {waiting(nop, 200)}), 0);
+    CHECK(set("30000"));
+    start = now_ns();
+    auto wait = ask<spanker_work_wait>();
+    spanker_record record;
+    wait.records = reinterpret_cast<std::uintptr_t>(&record);
+    wait.max = 1;
+    wait.deadline_ns = start + 1'000'000'000;
+    CHECK_EQ(call(file, SPANKER_IOC_WORK_WAIT, &wait), -ETIMEDOUT);
+    CHECK_EQ(cancel_all(file), 0);
+    CHECK_EQ(wait_record(file).result, -ECANCELED);
+}
+
 ABI_TEST(a_deadline_and_a_completion_that_meet_give_one_record)
 {
     constexpr std::uint32_t bytes = 64 << 20;

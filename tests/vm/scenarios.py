@@ -90,8 +90,9 @@ SCENARIOS = (
     Scenario("recovery", ("abi-32", "steady", "udev", "visibility-removal", "hangs", "bus-errors", "sleep"), ("6.12",), cards=2,
              seconds=900),
     # Cards that are wrong beside sound ones.
-    Scenario("refusals", ("refusals",), ("6.12",), cards=8, topology="none", sim=defects(
-        "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar"),
+    Scenario("refusals", ("refusals",), ("6.12",), cards=11, topology="none", sim=defects(
+        "1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no-queues", "6:short-bar", "7:no-bar",
+        "8:serial-zero", "10:serial-duplicate"),
         settings={"DEFECTS": "1:identity 2:identity 3:reset 4:reset 5:identity 6:BAR_0 7:BAR_0"}),
     # No interrupts but a line's, which the driver does not take.
     Scenario("no-messages", ("refusals",), ("6.12",), cards=2, topology="none", cmdline="pci=nomsi",

@@ -13,6 +13,8 @@ refused_at() { # ADDRESS STEP
         { dmesg | grep -F "$1" | tail -n 5; return 1; }
 }
 
+logged() { dmesg | grep -qF "$1"; }
+
 check "the module loads" load
 wrong=0
 for defect in $DEFECTS; do
@@ -22,6 +24,21 @@ for defect in $DEFECTS; do
     wrong=$((wrong + 1))
 done
 check "the sound cards are ready" is $((CARDS - wrong)) "$(cat /sys/class/spanker/spanker*/state 2>/dev/null | grep -c ready)"
-[ $wrong = "$CARDS" ] || check "and do work" vm_hold --batches 1 "$(nodes | head -n 1)"
+for node in $(nodes); do check "and ${node##*/} does work" vm_hold --batches 1 "$node"; done
+
+# A serial that says nothing: the card works, but no number is kept for it.
+serial_of() { cat "/sys/class/spanker/spanker$1/serial"; }
+numbers_of() { grep -l "$1" /sys/class/spanker/spanker*/serial | wc -l; }
+twin=$(cat /sys/class/spanker/spanker*/serial | sort | uniq -d)
+if [ -n "$twin" ]; then
+    check "a serial of zero is told" logged "serial 0000000000000000 is zero: its number may change"
+    check "a second card of a serial is told" logged "serial $twin is that of another card: its number may change"
+    check "both have a number" is 2 "$(numbers_of "$twin")"
+    check "the module unloads" unload
+    check "a number is asked for that serial" load "numbers=$twin:12"
+    check "the sound cards are ready again" eventually 60 eval 'is $((CARDS - wrong)) "$(cat /sys/class/spanker/spanker*/state 2>/dev/null | grep -c ready)"'
+    check "one of the two has it" is "$twin" "$(serial_of 12)"
+    check "the other has another" is 2 "$(numbers_of "$twin")"
+fi
 check "the module unloads" unload
 finish
