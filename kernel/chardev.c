@@ -103,7 +103,7 @@ static int work_submit(struct file *filp, void *arg, void __user *user)
 
 static int work_wait(struct file *filp, void *arg, void __user *user)
 {
-	return spanker_records_wait(filp->private_data, arg);
+	return spanker_records_wait(filp->private_data, arg, user);
 }
 
 static int work_cancel(struct file *filp, void *arg, void __user *user)
@@ -131,7 +131,7 @@ static const struct spanker_ioctl verbs[] = {
 	VERB(TENSOR_ALLOC, spanker_tensor_alloc, 0, tensor_alloc),
 	VERB(TENSOR_FREE, spanker_tensor_free, 0, tensor_free),
 	VERB(TENSOR_EXPORT, spanker_tensor_export, 0, tensor_export,
-	     .gives_fd = true),
+	     .answers_itself = true),
 	VERB(TENSOR_IMPORT, spanker_tensor_import, 0, tensor_import),
 	VERB(BUFFER_REGISTER, spanker_buffer_register, SPANKER_BUFFER_FLAGS,
 	     buffer_register),
@@ -139,7 +139,8 @@ static const struct spanker_ioctl verbs[] = {
 	     buffer_unregister),
 	VERB(WORK_SUBMIT, spanker_work_submit, 0, work_submit,
 	     .answers_errors = true),
-	VERB(WORK_WAIT, spanker_work_wait, 0, work_wait),
+	VERB(WORK_WAIT, spanker_work_wait, 0, work_wait,
+	     .answers_itself = true),
 	VERB(WORK_CANCEL, spanker_work_cancel, SPANKER_CANCEL_ALL, work_cancel),
 };
 

@@ -103,7 +103,7 @@ static int card_reset(struct file *filp, void *arg, void __user *user)
 
 static const struct spanker_ioctl verbs[] = {
 	VERB(GROUP_CREATE, spanker_group_create, 0, group_create,
-	     .answers_errors = true, .gives_fd = true),
+	     .answers_errors = true, .answers_itself = true),
 	VERB(LINK_TRAIN, spanker_link_train, SPANKER_TRAIN_RETRAIN, link_train),
 	VERB(LINK_SET_ADMIN, spanker_link_set_admin,
 	     SPANKER_LINK_DISABLE | SPANKER_LINK_LOOPBACK, link_set_admin),

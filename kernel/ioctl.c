@@ -97,7 +97,7 @@ long spanker_ioctl(struct file *filp, const struct spanker_ioctl *verbs,
 		return err;
 	err = verb->call(filp, memory, user);
 	if (!(_IOC_DIR(verb->cmd) & _IOC_READ) ||
-	    (err ? !verb->answers_errors : verb->gives_fd))
+	    (err ? !verb->answers_errors : verb->answers_itself))
 		return err;
 	told = answer(user, memory, verb->bytes);
 	return err ? err : told;

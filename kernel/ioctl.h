@@ -14,7 +14,7 @@ struct spanker_ioctl {
 	u32 bytes;		/* of its struct, as in version 1 */
 	u32 flags;		/* that are known */
 	bool answers_errors;	/* what it says is also sent with an error */
-	bool gives_fd;		/* by spanker_give_fd(), which answers */
+	bool answers_itself;	/* before what cannot be undone, when it is 0 */
 	/* arg: the struct, checked up to its flags; user: where it came from */
 	int (*call)(struct file *filp, void *arg, void __user *user);
 };

@@ -41,33 +41,37 @@ static bool is_flying(struct spanker_file *file, u64 seq)
 	return flying;
 }
 
-/* read_lock is held. How many were taken, or -EFAULT and none was. */
-static int take(struct spanker_file *file, void __user *to, u32 max)
+/* read_lock is held. How many were copied, or -EFAULT and none was. */
+static int copy_out(struct spanker_file *file, void __user *to, u32 max)
 {
 	struct spk_batches *batches = &file->queue->core.batches;
 	const struct spanker_record *records;
 	u32 unread = min(count_unread(file), max);
-	u32 taken = 0;
+	u32 copied = 0;
 
 	/* In two parts where the ring of records wraps. */
-	while (taken < unread) {
+	while (copied < unread) {
 		u32 part;
 
 		mutex_lock(&file->lock);
-		records = spk_batch_peek(batches, &part);
+		records = spk_batch_peek(batches, copied, &part);
 		mutex_unlock(&file->lock);
-		part = min(part, unread - taken);
-		if (copy_to_user(to + taken * sizeof(*records), records,
+		part = min(part, unread - copied);
+		if (copy_to_user(to + copied * sizeof(*records), records,
 				 part * sizeof(*records)))
 			break;
-		mutex_lock(&file->lock);
-		spk_batch_forget(batches, part);
-		mutex_unlock(&file->lock);
-		taken += part;
+		copied += part;
 	}
-	if (taken)
-		spanker_file_wake(file);
-	return taken || !unread ? taken : -EFAULT;
+	return copied || !unread ? copied : -EFAULT;
+}
+
+/* They have arrived. read_lock is held. */
+static void forget(struct spanker_file *file, u32 count)
+{
+	mutex_lock(&file->lock);
+	spk_batch_forget(&file->queue->core.batches, count);
+	mutex_unlock(&file->lock);
+	spanker_file_wake(file);
 }
 
 /*
@@ -141,7 +145,9 @@ ssize_t spanker_records_read(struct spanker_file *file, char __user *to,
 
 		if (mutex_lock_interruptible(&file->read_lock))
 			return -ERESTARTSYS;
-		count = take(file, to, max);
+		count = copy_out(file, to, max);
+		if (count > 0)
+			forget(file, count);
 		mutex_unlock(&file->read_lock);
 		if (!count)
 			count = over;
@@ -169,10 +175,29 @@ static bool was_submitted(struct spanker_file *file, u64 seq)
 	return known;
 }
 
-int spanker_records_wait(struct spanker_file *file,
-			 struct spanker_work_wait *arg)
+/* read_lock is held. The answer goes out before anything is forgotten. */
+static int answer_wait(struct spanker_file *file, struct spanker_work_wait *arg,
+		       int over, void __user *user)
 {
-	int count, over, err = 0;
+	int count = copy_out(file, u64_to_user_ptr(arg->records),
+			     min_t(u32, arg->max, TAKE_MAX));
+
+	if (!count && !arg->seq && over)
+		return over;
+	if (count < 0)
+		return count;
+	arg->out_count = count;
+	if (copy_to_user(user, arg, sizeof(*arg)))
+		return -EFAULT;
+	if (count)
+		forget(file, count);
+	return 0;
+}
+
+int spanker_records_wait(struct spanker_file *file,
+			 struct spanker_work_wait *arg, void __user *user)
+{
+	int over, err = 0;
 
 	if (!spanker_file_queue(file) || !arg->max)
 		return -EINVAL;
@@ -187,15 +212,9 @@ int spanker_records_wait(struct spanker_file *file,
 	over = why_over(file);
 	if (mutex_lock_interruptible(&file->read_lock))
 		return -ERESTARTSYS;
-	count = take(file, u64_to_user_ptr(arg->records),
-		     min_t(u32, arg->max, TAKE_MAX));
+	err = answer_wait(file, arg, over, user);
 	mutex_unlock(&file->read_lock);
-	if (!count && !arg->seq)
-		count = over;
-	if (count < 0)
-		return count;
-	arg->out_count = count;
-	return 0;
+	return err;
 }
 
 /* ---- poll ---- */

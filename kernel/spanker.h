@@ -455,7 +455,7 @@ int spanker_cancel(struct spanker_file *file, u64 seq, bool all);
 ssize_t spanker_records_read(struct spanker_file *file, char __user *to,
 			     size_t bytes, bool wait);
 int spanker_records_wait(struct spanker_file *file,
-			 struct spanker_work_wait *arg);
+			 struct spanker_work_wait *arg, void __user *user);
 __poll_t spanker_records_poll(struct file *filp, struct spanker_file *file,
 			      struct poll_table_struct *table);
 

@@ -168,13 +168,14 @@ u32 spk_batch_read(struct spk_batches *all, struct spanker_record *records,
 }
 
 const struct spanker_record *spk_batch_peek(const struct spk_batches *all,
-					    u32 *count)
+					    u32 skip, u32 *count)
 {
-	u32 at = all->first_unread & (all->limit - 1);
+	u32 at = (all->first_unread + skip) & (all->limit - 1);
 	u32 unread = spk_batch_unread(all);
+	u32 left = skip < unread ? unread - skip : 0;
 
-	*count = unread < all->limit - at ? unread : all->limit - at;
-	return unread ? &all->memory.records[at] : NULL;
+	*count = left < all->limit - at ? left : all->limit - at;
+	return left ? &all->memory.records[at] : NULL;
 }
 
 void spk_batch_forget(struct spk_batches *all, u32 count)

@@ -157,11 +157,12 @@ u32 spk_batch_read(struct spk_batches *all, struct spanker_record *records,
 		   u32 max);
 /*
  * The same in two steps, for who copies records to where they may not
- * arrive: *count unread ones stand at the pointer (NULL: none), all of them
- * or up to the ring's end; they stay until they are forgotten.
+ * arrive: behind the oldest `skip` ones *count unread ones stand at the
+ * pointer (NULL: none), all of them or up to the ring's end; they stay until
+ * they are forgotten.
  */
 const struct spanker_record *spk_batch_peek(const struct spk_batches *all,
-					    u32 *count);
+					    u32 skip, u32 *count);
 void spk_batch_forget(struct spk_batches *all, u32 count);
 /* Whether this batch has not ended. */
 bool spk_batch_is_flying(const struct spk_batches *all, u64 seq);

@@ -234,28 +234,34 @@ TEST_F(batch_rig, in_flight_plus_unread_never_exceeds_the_limit)
 TEST_F(batch_rig, records_may_be_looked_at_and_forgotten_in_two_steps)
 {
     std::uint32_t count = 99;
-    EXPECT_EQ(spk_batch_peek(&all, &count), nullptr);
+    EXPECT_EQ(spk_batch_peek(&all, 0, &count), nullptr);
     EXPECT_EQ(count, 0u);
     for (std::uint16_t id = 0; id < 6; id++) {
         submit({id});
         complete(id);
     }
-    const spanker_record* at = spk_batch_peek(&all, &count);
+    const spanker_record* at = spk_batch_peek(&all, 0, &count);
     ASSERT_EQ(count, 6u);
     EXPECT_EQ(at[5].seq, 6u);
     EXPECT_EQ(spk_batch_unread(&all), 6u) << "a look takes nothing";
     spk_batch_forget(&all, 5);
-    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 6u);
+    EXPECT_EQ(spk_batch_peek(&all, 0, &count)->seq, 6u);
 
     // Over the end of the ring: up to the end, then the rest.
     for (std::uint16_t id = 0; id < 4; id++) {
         submit({id});
         complete(id);
     }
-    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 6u);
+    EXPECT_EQ(spk_batch_peek(&all, 0, &count)->seq, 6u);
     EXPECT_EQ(count, 3u);
+    EXPECT_EQ(spk_batch_peek(&all, 3, &count)->seq, 9u);
+    EXPECT_EQ(count, 2u);
+    EXPECT_EQ(spk_batch_peek(&all, 4, &count)->seq, 10u);
+    EXPECT_EQ(spk_batch_peek(&all, 5, &count), nullptr);
+    EXPECT_EQ(spk_batch_peek(&all, ~0u, &count), nullptr);
+    EXPECT_EQ(count, 0u);
     spk_batch_forget(&all, 3);
-    EXPECT_EQ(spk_batch_peek(&all, &count)->seq, 9u);
+    EXPECT_EQ(spk_batch_peek(&all, 0, &count)->seq, 9u);
     EXPECT_EQ(count, 2u);
     spk_batch_forget(&all, 100);
     EXPECT_EQ(spk_batch_unread(&all), 0u) << "no more than there are";
