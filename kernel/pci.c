@@ -125,20 +125,21 @@ static int take_number(struct spanker_card *card)
 	return err;
 }
 
+/* It has a number, so it may be reset as soon as the lock is given back. */
 static int start(struct spanker_card *card)
 {
 	int err;
 
 	mutex_lock(&card->reset_lock);
 	err = spanker_card_start(card);
-	mutex_unlock(&card->reset_lock);
 	if (err) {
 		reset_quietly(card);
-		return err;
+	} else {
+		spanker_enable_aer(card->pdev);
+		pci_save_state(card->pdev);
 	}
-	spanker_enable_aer(card->pdev);
-	pci_save_state(card->pdev);
-	return 0;
+	mutex_unlock(&card->reset_lock);
+	return err;
 }
 
 /* From here on there are files. */
