@@ -80,6 +80,15 @@ bool remove_and_rescan(const card_at& card, shared& common)
     return write_text("/sys/bus/pci/rescan", "1") && eventually(is_ready);
 }
 
+// Never of a card that is silent: the bus waits a minute for one that it resets.
+bool unbind_or_remove(const card_at& card, shared& common)
+{
+    if (common.round % 2 == 0)
+        return unbind_and_bind(card, common);
+    return write_text(card.device() + "remove", "1") && !has_node() &&
+           write_text("/sys/bus/pci/rescan", "1") && eventually(is_ready);
+}
+
 bool insert()
 {
     const int file = ::open(module_file, O_RDONLY | O_CLOEXEC);
@@ -110,6 +119,8 @@ constexpr row table[] = {
     {"reset", "the function is reset through the bus", 1, reset_function, true, every_load},
     {"gone", "the card stops to answer and comes back", 1, go_and_return, true, every_load},
     {"remove", "the function is removed and found again", 1, remove_and_rescan, true, every_load},
+    {"reset-away", "the card is reset while it is unbound, and while its function is removed", 2,
+     unbind_or_remove, true, every_load | load_resets},
     {"reload", "the module is unloaded and loaded", 1, reload, false, load_opens | load_looks},
 };
 
@@ -134,6 +145,19 @@ dma_state dma_of(const card_at& card)
     const std::string all = ask_sim("counters " + std::to_string(card.model));
     return {spanker_vm::number_in(all, "dma_faults"),
             spanker_vm::number_in(all, "dma_mapped_bytes")};
+}
+
+// It was reset, and was not there to be reset: both have been met.
+void check_resets(spanker_vm::checks& say, const row& what, const shared& common)
+{
+    std::printf("# resets: %llu done, %llu refused, %llu wrong, the last of them %d\n",
+                static_cast<unsigned long long>(common.resets_done),
+                static_cast<unsigned long long>(common.resets_refused),
+                static_cast<unsigned long long>(common.resets_wrong), common.resets_error.load());
+    say.check(common.resets_wrong == 0, std::string(what.name) + ": no reset failed");
+    say.check(common.resets_done && common.resets_refused,
+              std::string(what.name) +
+                  ": there were resets of it while it was there and while not");
 }
 
 void rage(spanker_vm::checks& say, const row& what, unsigned rounds, shared& common)
@@ -164,6 +188,8 @@ void rage(spanker_vm::checks& say, const row& what, unsigned rounds, shared& com
     if (what.beside_works)
         say.check(common.beside_wrong == 0 && common.beside_batches > beside_before,
                   std::string(what.name) + ": the other card's work went on");
+    if (what.loads & load_resets)
+        check_resets(say, what, common);
     spanker_vm::check_machine(say, before, what.name);
     dma_state dma{};
     say.check(eventually([&] {

@@ -19,6 +19,8 @@ struct shared {
     std::atomic<std::uint64_t> beside_batches, beside_wrong;
     std::atomic<int> beside_error;
     std::atomic<unsigned> beside_where;  // 0: preparing, 1: submitting, 2: reading, 3: the record
+    std::atomic<std::uint64_t> resets_done, resets_refused, resets_wrong;
+    std::atomic<int> resets_error;  // the last wrong one
     std::uint64_t stray_bytes;
     std::uint8_t* target;  // of the transfers of who is killed
 };
@@ -31,6 +33,7 @@ inline constexpr unsigned load_waits = 4;    // for a signal that nobody posts
 inline constexpr unsigned load_looks = 8;    // at attributes, sensors
 inline constexpr unsigned load_groups = 16;  // that own channels, with work on them
 inline constexpr unsigned every_load = 31;
+inline constexpr unsigned load_resets = 32;  // the card, in each way, minding what that answers
 
 class loads {
 public:

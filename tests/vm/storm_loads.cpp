@@ -222,6 +222,34 @@ void make_groups(shared&)
     }
 }
 
+// A card that went, that comes, or that somebody else resets says so; one that is there is reset, whatever happens to it next.
+bool may_refuse_reset(int err)
+{
+    return err == -ENOENT || err == -ENODEV || err == -EBUSY || err == -EAGAIN;
+}
+
+// By the control node, soft and of the function in turn, and now and then by the bus, which answers what it likes.
+void reset(shared& common)
+{
+    const user ctl("/dev/spankerctl");
+    for (unsigned n = 0;; n++) {
+        spanker_card_reset what{};
+        what.mode = n % 2 ? SPANKER_RESET_FLR : SPANKER_RESET_SOFT;
+        const int err = ask(ctl.fd, SPANKER_IOC_CARD_RESET, what);
+        if (err == 0) {
+            common.resets_done++;
+        } else if (may_refuse_reset(err)) {
+            common.resets_refused++;
+        } else {
+            common.resets_wrong++;
+            common.resets_error = err;
+        }
+        if (n % 8 == 7)
+            spanker_vm::write_text("/sys/class/spanker/spanker0/device/reset", "1");
+        ::usleep(n % 5 * 1000);
+    }
+}
+
 // On card 1, minding what comes.
 void work_beside(shared& common)
 {
@@ -303,7 +331,8 @@ loads::loads(unsigned which, bool beside, shared& common)
     };
     constexpr row table[] = {{load_works, work},           {load_works, work},
                              {load_opens, open_and_close}, {load_waits, wait_for_nobody},
-                             {load_looks, look},           {load_groups, make_groups}};
+                             {load_looks, look},           {load_groups, make_groups},
+                             {load_resets, reset}};
     for (const row& one : table)
         if (which & one.bit)
             start(one.body, common);
