@@ -69,6 +69,7 @@ PROGRAMS = {
     "iommu": Program("sh /guest/iommu.sh", 120, HOLD),
     "abi-bounced": Program("sh /guest/with-module.sh vm_abi --bounced", 180, ("tests/vm_abi",)),
     "steady": Program("sh /guest/with-module.sh vm_steady", 180, ("tests/vm_steady",)),
+    "blocked": Program("sh /guest/with-module.sh vm_blocked", 180, ("tests/vm_blocked",)),
     "wedge": Program("sh /guest/with-module.sh vm_wedge", 120, ("tests/vm_wedge",)),
     "queues": Program("sh /guest/queues.sh", 120, HOLD),
     "fuzz": Program("sh /guest/with-module.sh sh /guest/fuzz.sh", 240, ("tests/vm_fuzz",)),
@@ -107,7 +108,7 @@ SCENARIOS = (
     # What is said of a mapping depends on the kernel.
     Scenario("iommu-maps", ("iommu",), ("6.1", "7"), cards=2, cmdline=IOMMU_CMDLINE, qemu=IOMMU_QEMU),
     # Load and malice; the long ones are those of `make fuzz` and `make soak`.
-    Scenario("malice", ("wedge", "fuzz", "crossing", "storm"), ("6.12",), cards=2, seconds=900,
+    Scenario("malice", ("wedge", "blocked", "fuzz", "crossing", "storm"), ("6.12",), cards=2, seconds=900,
              settings={"FUZZ_SECONDS": 10, "STORM_ROUNDS": 3}),
     Scenario("fuzz", ("fuzz",), ("6.12", "debug"), cards=2, settings={"FUZZ_SECONDS": 60}, long=True,
              allowed=MANY_MAPPINGS),
@@ -117,7 +118,7 @@ SCENARIOS = (
              settings={"STORM_ROUNDS": 10}, long=True),
     # The debug kernel.
     # The checker of DMA counts how often a page is registered at a time, and takes more than eight for a leak.
-    Scenario("debug-malice", ("fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
+    Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
              settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "bus-errors", "sleep"), ("debug",), cards=2,
