@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Generic netlink family "spanker": dumps of cards and ports, and events. The
+ * Generic netlink family "spanker": cards and ports, one or all of them, and
+ * events.
  */
 #include <linux/ktime.h>
 #include <net/genetlink.h>

@@ -70,6 +70,7 @@ PROGRAMS = {
     "abi-bounced": Program("sh /guest/with-module.sh vm_abi --bounced", 180, ("tests/vm_abi",)),
     "steady": Program("sh /guest/with-module.sh vm_steady", 180, ("tests/vm_steady",)),
     "blocked": Program("sh /guest/with-module.sh vm_blocked", 180, ("tests/vm_blocked",)),
+    "netlink": Program("sh /guest/with-module.sh vm_netlink", 180, ("tests/vm_netlink",)),
     "wedge": Program("sh /guest/with-module.sh vm_wedge", 120, ("tests/vm_wedge",)),
     "queues": Program("sh /guest/queues.sh", 120, HOLD),
     "fuzz": Program("sh /guest/with-module.sh sh /guest/fuzz.sh", 240, ("tests/vm_fuzz",)),
@@ -98,7 +99,8 @@ SCENARIOS = (
     # No interrupts but a line's, which the driver does not take.
     Scenario("no-messages", ("refusals",), ("6.12",), cards=2, topology="none", cmdline="pci=nomsi",
              settings={"DEFECTS": "0:interrupts 1:interrupts"}),
-    Scenario("two-queues", ("queues",), ("6.12",), cards=1, topology="none", sim=("--queues", "2")),
+    # One process at a time has a queue; so many ports that a dump of them comes in pieces.
+    Scenario("two-queues", ("queues", "netlink"), ("6.12",), cards=8, sim=("--queues", "2")),
     # Other ways to interrupt and to reach memory. Elsewhere a card has 16 queues with a vector each; with one vector they share it.
     Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
     Scenario("one-vector", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
@@ -121,7 +123,7 @@ SCENARIOS = (
     Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
              settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
-    Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "bus-errors", "sleep"), ("debug",), cards=2,
+    Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "netlink", "bus-errors", "sleep"), ("debug",), cards=2,
              seconds=2400),
     # Others are refused memory as well: the checker of DMA then checks no more, and entries of /proc/irq that could not be
     # made are missed when they are to go.
