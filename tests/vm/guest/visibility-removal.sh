@@ -20,12 +20,14 @@ vm_watch 2 >$said_by_watch &
 watch=$!
 check "somebody listens" eventually 20 grep -q watching $said_by_watch
 
-exec 6<$debug/spanker0/queues 7</sys/class/spanker/spanker0/port0/state
+sensors=$(echo /sys/class/spanker/spanker0/device/hwmon/hwmon*)
+exec 6<$debug/spanker0/queues 7</sys/class/spanker/spanker0/port0/state 8<"$sensors/temp1_input"
 check "its card is unbound while files are open" within 60 unbind "$first"
 check "its work ends: the device is gone" held_ended "ended POLLHUP ENODEV"
 check "the file of debugfs that is still open has nothing to say" refuses cat <&6
 check "nor has the attribute" refuses cat <&7
-exec 6<&- 7<&-
+check "nor the sensor" refuses cat <&8
+exec 6<&- 7<&- 8<&-
 check "the card's folder of debugfs is gone" refuses test -e $debug/spanker0
 check "bound again, it is shown again" eval "bind $first && eventually 60 all_ready && cat $debug/spanker0/* >/dev/null"
 

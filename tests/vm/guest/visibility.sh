@@ -126,12 +126,20 @@ alarms() { [ "$(cat "$sensors/temp1_max_alarm") $(cat "$sensors/temp1_input")" =
 check "that is an alarm" eventually 5 alarms "1 90500"
 check "and cools down" sim card $model clear temperature
 check "that is none" eventually 5 alarms "0 45000"
+# The units are hwmon's: microwatts, millivolts. The card model takes 6.5 W while it has no work.
+takes_microwatts() { [ "$(cat "$sensors/power1_input")" = "$1" ]; }
+check "an idle card takes 6.5 W" eventually 5 takes_microwatts 6500000
+check "its rails have 1.1, 1.35 and 3.3 V" is "1100 1350 3300" "$(cat "$sensors"/in[0-2]_input | xargs)"
+check "and names" is "core DDR I/O" "$(cat "$sensors"/in[0-2]_label | xargs)"
 
 # ---- a card that is gone ----
 
 check "the card stops to answer" sim card $model gone
 check "the driver knows" eventually 20 eval "cat $card/port0/state >/dev/null 2>&1; [ \$(cat $card/state) = gone ]"
 check "its ports answer with an error" refuses cat $card/port0/state
+for sensor in temp1_input power1_input in0_input; do
+    check "so does its $sensor" refuses cat "$sensors/$sensor"
+done
 check "what is known without it is shown" is "$serial" "$(cat $card/serial)"
 check "debugfs has no word of the card" is "- - -" "$(tail -n 1 $debug/spanker0/queues | awk '{print $11, $12, $13}')"
 check "it cannot be reset" refuses eval "echo soft >$card/reset"
