@@ -170,6 +170,25 @@ fd sealed_memfd(std::size_t bytes, int seals)
     return file;
 }
 
+fd exported_tensor(const fd& file)
+{
+    auto out = ask<spanker_tensor_export>();
+    out.handle = tensor(file, 4096);
+    CHECK_EQ(call(file, SPANKER_IOC_TENSOR_EXPORT, &out), 0);
+    return fd(out.out_fd);
+}
+
+fd group_of(const fd& file)
+{
+    spanker_group_member member = {file.get(), 1, 0, 0};
+    auto out = ask<spanker_group_create>();
+    out.members = reinterpret_cast<std::uintptr_t>(&member);
+    out.count = 1;
+    out.member_bytes = sizeof(member);
+    CHECK_EQ(call(open_ctl(), SPANKER_IOC_GROUP_CREATE, &out), 0);
+    return fd(out.out_fd);
+}
+
 // ---- work ----
 
 spanker_work_item item(spk_opcode opcode)

@@ -108,6 +108,9 @@ int register_memory(const fd& file, void* memory, std::uint64_t bytes, std::uint
                     std::uint32_t* handle);
 int unregister(const fd& file, std::uint32_t handle);
 fd sealed_memfd(std::size_t bytes, int seals);
+// A tensor of a page, and channel 0 of port 0, as descriptors of their own.
+fd exported_tensor(const fd& file);
+fd group_of(const fd& file);
 
 spanker_work_item item(spk_opcode opcode);
 spanker_work_item waiting(spanker_work_item what, std::uint16_t signal);

@@ -191,20 +191,11 @@ ABI_TEST(a_descriptor_that_was_made_of_another_is_the_same_file)
 ABI_TEST(poll_knows_every_descriptor)
 {
     const fd looker = open_card(), file = open_queue(), ctl = open_ctl();
-    auto exported = ask<spanker_tensor_export>();
-    exported.handle = tensor(file, page);
-    CHECK_EQ(call(file, SPANKER_IOC_TENSOR_EXPORT, &exported), 0);
-    spanker_group_member member = {file.get(), 1, 0, 0};
-    auto group = ask<spanker_group_create>();
-    group.members = reinterpret_cast<std::uintptr_t>(&member);
-    group.count = 1;
-    group.member_bytes = sizeof(member);
-    CHECK_EQ(call(ctl, SPANKER_IOC_GROUP_CREATE, &group), 0);
-    const fd exported_tensor(exported.out_fd), owner(group.out_fd);
+    const fd exported = exported_tensor(file), group = group_of(file);
     const auto look = [&] {
         std::array<pollfd, 5> all{};
         std::size_t n = 0;
-        for (const fd* one : {&looker, &file, &ctl, &exported_tensor, &owner})
+        for (const fd* one : {&looker, &file, &ctl, &exported, &group})
             all[n++] = {one->get(), static_cast<short>(0x3fff), 0};
         ::poll(all.data(), all.size(), 0);
         for (const pollfd& one : all)
@@ -216,6 +207,19 @@ ABI_TEST(poll_knows_every_descriptor)
     auto reset = ask<spanker_card_reset>();
     CHECK_EQ(call(ctl, SPANKER_IOC_CARD_RESET, &reset), 0);
     CHECK_EQ(look()[1].revents & (POLLERR | POLLHUP | POLLOUT), POLLERR);
+}
+
+// A mapping would outlive resets and the card itself.
+ABI_TEST(no_descriptor_can_be_mapped)
+{
+    const fd looker = open_card(), file = open_queue(), ctl = open_ctl();
+    const fd exported = exported_tensor(file), group = group_of(file);
+    for (const fd* one : {&looker, &file, &ctl, &exported, &group})
+        for (const int sharing : {MAP_SHARED, MAP_PRIVATE})
+            for (const off_t offset : {0, 1 << 20}) {
+                CHECK(::mmap(nullptr, page, PROT_READ, sharing, one->get(), offset) == MAP_FAILED);
+                CHECK_EQ(errno, ENODEV);
+            }
 }
 
 }  // namespace abi
