@@ -8,22 +8,6 @@
 . /guest/lib.sh
 . /guest/lib-module.sh
 
-completion_timeout=14 # bits of the uncorrectable error status; by its severity the first is not fatal
-malformed_packet=18   # and this is
-
-le32() { # NUMBERS: little endian
-    for word in "$@"; do
-        # shellcheck disable=SC2059 # the format is what is made
-        printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24 & 255)))"
-    done
-}
-
-inject() { # ADDRESS BIT: struct aer_error_inj: bus, device, function; uncorrectable, correctable, four words of header, domain
-    bus=$((0x$(echo "$1" | cut -d : -f 2))) device=$((0x$(echo "$1" | sed 's/.*:\(..\)\..*/\1/'))) function=${1##*.}
-    { le32 $((bus | device << 8 | function << 16)); le32 $((1 << $2)) 0 0 0 0 0 0; } >/tmp/error
-    dd if=/tmp/error of=/dev/aer_inject bs=32 2>/dev/null
-}
-
 works() { vm_hold --batches 1 "/dev/spanker$1"; }
 is_state() { is "$2" "$(cat "/sys/class/spanker/spanker$1/state")"; }
 generation() { cat /sys/class/spanker/spanker0/reset_generation; }

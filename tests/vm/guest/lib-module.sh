@@ -49,3 +49,20 @@ held_ended() { # WORDS
     fi
     is "$1" "$(tail -n 1 "$said")"
 }
+
+# Errors of the bus, put on it by the kernel's aer_inject. They are bits of the uncorrectable error status; by its severity
+# the first one is not fatal, and the second one is.
+completion_timeout=14 malformed_packet=18
+
+le32() { # NUMBERS: little endian
+    for word in "$@"; do
+        # shellcheck disable=SC2059 # the format is what is made
+        printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24 & 255)))"
+    done
+}
+
+inject() { # ADDRESS BIT: struct aer_error_inj: bus, device, function; uncorrectable, correctable, four words of header, domain
+    bus=$((0x$(echo "$1" | cut -d : -f 2))) device=$((0x$(echo "$1" | sed 's/.*:\(..\)\..*/\1/'))) function=${1##*.}
+    { le32 $((bus | device << 8 | function << 16)); le32 $((1 << $2)) 0 0 0 0 0 0; } >/tmp/error
+    dd if=/tmp/error of=/dev/aer_inject bs=32 2>/dev/null
+}
