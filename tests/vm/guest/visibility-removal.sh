@@ -68,6 +68,31 @@ check "who listened is told of one more" eval "unbind $first && bind $first && e
 check "heard of all of it" eventually 20 has_ended $watch
 check "and in the order of its numbers" refuses grep after $said_by_watch
 check "netlink answers" is "20 of 20" "$(vm_watch --dumps 20)"
+
+# ---- a card that is held in reset ----
+
+# Its registers belong to who resets it, and who waits for the end of a reset only reads, for two seconds. A card whose reset
+# does not end ignores what is written to it, so nobody else would notice.
+serial=$(cat /sys/class/spanker/spanker0/serial)
+model=$((0x${serial#53504b} - 1))
+writes() { sim counters "$model" | sed 's/.*"register_writes":\([0-9]*\).*/\1/'; }
+is_state() { is "$1" "$(cat /sys/class/spanker/spanker0/state)"; }
+check_here "a file is held in the middle of work" hold /dev/spanker0
+check "the next reset will not end" sim card "$model" reset_stuck
+echo soft >/sys/class/spanker/spanker0/reset 2>/dev/null &
+resetter=$!
+check "the card is being reset" eventually 10 is_state resetting
+sleep 0.2 # it was told to
+before=$(writes)
+kill -9 "$held"
+check "meanwhile it takes no work" refuses vm_hold --batches 1 /dev/spanker0
+read_everything
+check "the reset fails" eventually 20 is_state dead
+check "the holder is gone" eventually 20 has_ended "$held"
+check "nobody wrote a register since it was reset" is "$before" "$(writes)"
+check "the next reset will end" sim card "$model" clear reset_stuck
+check "and heals it" eval "echo soft >/sys/class/spanker/spanker0/reset && eventually 60 all_ready"
+wait $resetter
 check "events were recorded" has_event 'spanker_state: card=0 .*new=gone'
 check "the card works" vm_hold --batches 1 /dev/spanker0
 check "the module unloads" unload
