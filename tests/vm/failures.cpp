@@ -246,7 +246,6 @@ int main(int count, char** words)
          [&](card_file&) { return load_module(module); }, nothing, true, 8 * probe_stride},
     };
 
-    // While all is quiet: the kernel's counters are a second late.
     const auto before = spanker_vm::look_at_machine();
     const long descriptors = open_descriptors();
     int number = 0;
