@@ -227,6 +227,7 @@ void spanker_reset_prepare(struct spanker_card *card, bool answers)
 		card->taken = true;
 		card->taken_by_error = !answers;
 		card->taken_at = jiffies;
+		dev_info(&card->dev, "the bus resets it\n");
 		if (card->state != SPANKER_CARD_RESETTING)
 			shut_gate(card, SPANKER_CARD_RESETTING);
 		/* Through a frozen channel nothing gets either way. */

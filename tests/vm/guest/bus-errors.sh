@@ -64,7 +64,7 @@ recovery=/sys/class/spanker/spanker0/recovery
 ladder_resets() { echo $(($(cat $recovery/soft_resets) + $(cat $recovery/function_resets))); }
 worker_was_told() { grep -qE 'Stale file handle|Input/output error' /tmp/work || { cat /tmp/work; return 1; }; }
 rungs_after_the_error() {
-    dmesg | sed -n '/bus error, channel state 2/,$p' | grep -E 'spanker0: (soft reset|function level reset|nothing helps|queue .* restart)'
+    dmesg | sed -n '/the bus resets it/,$p' | grep -E 'spanker0: (soft reset|function level reset|nothing helps|queue .* restart)'
 }
 
 # A hang is found half a second after the work began, or at the next look: before, while or after the bus takes the card. It
