@@ -18,6 +18,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -26,6 +27,7 @@
 
 #define BYTES_MAX	BIT_ULL(40)
 #define OFFSET_UNIT	4096
+#define BATCH_PAGES	(PAGE_SIZE / sizeof(struct page *))
 
 /* ---- taking it apart ---- */
 
@@ -54,10 +56,10 @@ static void unpin(struct spanker_buffer *buffer)
 	struct scatterlist *part;
 	unsigned int index;
 
-	for_each_sgtable_sg(&buffer->memory, part, index)
+	for_each_sgtable_sg(&buffer->memory.sgt, part, index)
 		unpin_user_page_range_dirty_lock(sg_page(part), pages_of(part),
 						 dirty);
-	sg_free_table(&buffer->memory);
+	sg_free_append_table(&buffer->memory);
 }
 
 /* An atomic number: the mm's lock may be held by who waits for us. */
@@ -70,7 +72,7 @@ static void uncharge(struct spanker_buffer *buffer)
 static void unmap(struct spanker_buffer *buffer)
 {
 	free_list(buffer);
-	dma_unmap_sgtable(&buffer->card->pdev->dev, &buffer->memory,
+	dma_unmap_sgtable(&buffer->card->pdev->dev, &buffer->memory.sgt,
 			  buffer->direction, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
@@ -95,7 +97,7 @@ static long pin_pages(u64 address, unsigned long pages, unsigned int flags,
 
 	while (done < pages) {
 		int got = pin_user_pages_fast(address + done * PAGE_SIZE,
-					      min(pages - done, 1ul << 20),
+					      pages - done,
 					      flags | FOLL_LONGTERM,
 					      list + done);
 
@@ -104,7 +106,6 @@ static long pin_pages(u64 address, unsigned long pages, unsigned int flags,
 			return got ? got : -EFAULT;
 		}
 		done += got;
-		cond_resched();
 	}
 	return 0;
 }
@@ -114,50 +115,76 @@ static long pin_pages(u64 address, unsigned long pages, unsigned int flags,
  * its owner may write: else a page that is shared until its first write would
  * be left behind by that write, and the card would read the old one for ever.
  */
-static long pin_user(struct spanker_buffer *buffer, u64 address,
-		     struct page **list)
+static long pin_batch(const struct spanker_buffer *buffer, u64 address,
+		      unsigned long pages, bool by_memfd, struct page **list)
 {
-	u64 first = address & PAGE_MASK;
+	bool writes = buffer->access & SPANKER_BUFFER_WRITE;
 	long err;
 
-	err = pin_pages(first, buffer->pages, FOLL_WRITE, list);
-	if (err == -EFAULT && !(buffer->access & SPANKER_BUFFER_WRITE))
-		err = pin_pages(first, buffer->pages, 0, list);
+	if (by_memfd && !writes)
+		return pin_pages(address, pages, 0, list);
+	err = pin_pages(address, pages, FOLL_WRITE, list);
+	if (err == -EFAULT && !writes)
+		err = pin_pages(address, pages, 0, list);
 	return err;
 }
 
-static int make_table(struct spanker_buffer *buffer, u64 address,
-		      struct page **list)
+static int append(struct spanker_buffer *buffer, struct page **list,
+		  unsigned long pages, unsigned long left)
 {
 	size_t limit = dma_max_mapping_size(&buffer->card->pdev->dev);
+	int err;
 
 	limit = min_t(size_t, limit, SPK_SG_ENTRY_MAX_BYTES);
-	return sg_alloc_table_from_pages_segment(&buffer->memory, list,
-		buffer->pages, offset_in_page(address), buffer->bytes,
-		ALIGN_DOWN(limit, PAGE_SIZE), GFP_KERNEL_ACCOUNT);
+	limit = ALIGN_DOWN(limit, PAGE_SIZE);
+	err = sg_alloc_append_table_from_pages(&buffer->memory, list, pages, 0,
+					       pages << PAGE_SHIFT, limit, left,
+					       GFP_KERNEL_ACCOUNT);
+	if (err)
+		unpin_user_pages(list, pages);
+	return err;
 }
 
-static int pin_at(struct spanker_buffer *buffer, u64 address, bool mapped)
+/* The table is appended to by whole pages; what was asked for may be less. */
+static void trim(struct spanker_buffer *buffer, u64 offset)
 {
-	struct page **list;
-	long err;
+	struct scatterlist *first = buffer->memory.sgt.sgl;
+	struct scatterlist *last = buffer->memory.prv;
 
-	list = kvmalloc_array(buffer->pages, sizeof(*list),
-			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	first->offset += offset;
+	first->length -= offset;
+	last->length -= (buffer->pages << PAGE_SHIFT) - offset - buffer->bytes;
+}
+
+/* By batches: who asks for much and has little makes us take little. */
+static int pin_at(struct spanker_buffer *buffer, u64 address, bool by_memfd)
+{
+	u64 next = address & PAGE_MASK;
+	unsigned long left = buffer->pages;
+	struct page **list;
+	int err = 0;
+
+	list = kmalloc_array(BATCH_PAGES, sizeof(*list), GFP_KERNEL_ACCOUNT);
 	if (!list)
 		return -ENOMEM;
-	if (mapped)
-		err = pin_pages(address, buffer->pages,
-				buffer->access & SPANKER_BUFFER_WRITE ?
-					FOLL_WRITE : 0, list);
-	else
-		err = pin_user(buffer, address, list);
-	if (!err) {
-		err = make_table(buffer, address, list);
+	while (!err && left) {
+		unsigned long pages = min(left, BATCH_PAGES);
+
+		err = pin_batch(buffer, next, pages, by_memfd, list);
 		if (err)
-			unpin_user_pages(list, buffer->pages);
+			break;
+		next += pages << PAGE_SHIFT;
+		left -= pages;
+		err = append(buffer, list, pages, left);
+		if (!err && fatal_signal_pending(current))
+			err = -EINTR;
+		cond_resched();
 	}
-	kvfree(list);
+	kfree(list);
+	if (err)
+		unpin(buffer);
+	else
+		trim(buffer, offset_in_page(address));
 	return err;
 }
 
@@ -255,7 +282,7 @@ static int fill_list(struct spanker_buffer *buffer)
 	u32 pages;
 	int err;
 
-	for_each_sgtable_dma_sg(&buffer->memory, part, index)
+	for_each_sgtable_dma_sg(&buffer->memory.sgt, part, index)
 		entries += spk_sg_entries_for(sg_dma_len(part));
 	if (entries > U32_MAX)
 		return -ENOMEM;
@@ -264,7 +291,7 @@ static int fill_list(struct spanker_buffer *buffer)
 	if (err)
 		return err;
 	spk_sg_init(&buffer->sg, buffer->slots, pages, buffer->starts);
-	for_each_sgtable_dma_sg(&buffer->memory, part, index) {
+	for_each_sgtable_dma_sg(&buffer->memory.sgt, part, index) {
 		err = spk_sg_add(&buffer->sg, sg_dma_address(part),
 				 sg_dma_len(part));
 		if (err)
@@ -303,12 +330,12 @@ static bool is_shared(struct spanker_buffer *buffer)
 	if (translated && !pdev->untrusted)
 		return true;
 	if (translated) {
-		for_each_sgtable_sg(&buffer->memory, part, index)
+		for_each_sgtable_sg(&buffer->memory.sgt, part, index)
 			if (!is_page_aligned(part))
 				return false;
 		return true;
 	}
-	for_each_sgtable_dma_sg(&buffer->memory, part, index)
+	for_each_sgtable_dma_sg(&buffer->memory.sgt, part, index)
 		if (dma_need_sync(&pdev->dev, sg_dma_address(part)))
 			return false;
 	return true;
@@ -329,7 +356,7 @@ static int map(struct spanker_buffer *buffer)
 
 	buffer->direction = direction_of(buffer->access);
 	/* Only shared memory is kept: there is no copy of it to look after. */
-	err = dma_map_sgtable(dev, &buffer->memory, buffer->direction,
+	err = dma_map_sgtable(dev, &buffer->memory.sgt, buffer->direction,
 			      DMA_ATTR_NO_WARN | DMA_ATTR_SKIP_CPU_SYNC);
 	/* Where there is a limit, it is that of the memory to copy through. */
 	if (err && dma_max_mapping_size(dev) != SIZE_MAX)

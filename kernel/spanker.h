@@ -484,8 +484,7 @@ struct spanker_buffer {
 	struct spanker_card *card;	/* of the file that holds it */
 	struct mm_struct *mm;		/* accounted there; held */
 	unsigned long pages;
-	struct sg_table memory;
-	bool mapped;
+	struct sg_append_table memory;
 	enum dma_data_direction direction;
 	u64 bytes;
 	u32 access;
