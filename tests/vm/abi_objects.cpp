@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -23,6 +24,19 @@ void* map(std::size_t bytes, int protection = PROT_READ | PROT_WRITE)
 {
     void* at = ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? nullptr : at;
+}
+
+// Pages of which no two that follow each other do so in the file that they are of: in memory it is as many pieces as pages.
+// step and pages have no common divisor.
+std::uint8_t* map_in_pieces(std::size_t pages, std::size_t step)
+{
+    const fd source = sealed_memfd(pages * page, 0);
+    auto* at = static_cast<std::uint8_t*>(map(pages * page));
+    for (std::size_t n = 0; n < pages; n++)
+        if (::mmap(at + n * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   source.get(), static_cast<off_t>(n * step % pages * page)) == MAP_FAILED)
+            bail_out("mmap");
+    return at;
 }
 
 int create(const fd& file, std::uint32_t depth, std::uint32_t records)
@@ -222,6 +236,60 @@ ABI_BUFFER_TEST(memory_that_is_not_there_cannot_be_registered_and_leaves_no_char
     CHECK_EQ(register_memory(file, memory, page, SPANKER_BUFFER_READ, nullptr), 0);
     CHECK_EQ(pinned_kib(), before + 4);
     ::munmap(memory, 3 * page);
+}
+
+// Neither a list of pages for all that was asked for, nor time.
+ABI_BUFFER_TEST(a_huge_range_of_which_a_page_is_there_costs_nothing)
+{
+    const fd file = open_card();
+    const long before = pinned_kib();
+    // So low that all of the range are addresses that a process may have.
+    void* low = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+    void* memory = ::mmap(low, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory == low);
+    for (const unsigned bits : {30u, 34u, 38u, 39u, 40u}) {
+        note(std::to_string(bits) + " bits");
+        const std::uint64_t start_ns = now_ns();
+        CHECK_EQ(register_memory(file, memory, 1ull << bits, both, nullptr), -EFAULT);
+        CHECK(now_ns() - start_ns < 1'000'000'000);
+        CHECK_EQ(pinned_kib(), before);
+    }
+    ::munmap(memory, page);
+}
+
+ABI_BUFFER_TEST(memory_in_many_pieces_is_one_buffer)
+{
+    constexpr std::size_t pages = 600, bytes = pages * page;
+    // From the end of a page on, with an entry in the second page of the card's list.
+    constexpr std::size_t part_at = page - 1, part_bytes = SPK_SG_ENTRIES * page + 1;
+    const fd file = open_queue();
+    std::uint8_t *from = map_in_pieces(pages, 37), *to = map_in_pieces(pages, 77);
+    for (std::size_t n = 0; n < bytes; n++)
+        from[n] = static_cast<std::uint8_t>((n * 2654435761u) >> 13);
+    std::uint32_t in, out, part_in, part_out;
+    CHECK_EQ(register_memory(file, from, bytes, SPANKER_BUFFER_READ, &in), 0);
+    CHECK_EQ(register_memory(file, to, bytes, SPANKER_BUFFER_WRITE, &out), 0);
+    const auto target = tensor(file, bytes);
+    CHECK_EQ(run(file, {posting(dma(SPK_OP_DMA_IN, target, in, bytes), 0),
+                        waiting(dma(SPK_OP_DMA_OUT, target, out, bytes), 0)}),
+             0);
+    CHECK_EQ(std::memcmp(from, to, bytes), 0);
+
+    constexpr std::uint8_t untouched = 0xee;
+    std::memset(to, untouched, bytes);
+    CHECK_EQ(register_memory(file, from + part_at, part_bytes, SPANKER_BUFFER_READ, &part_in), 0);
+    CHECK_EQ(register_memory(file, to + part_at, part_bytes, SPANKER_BUFFER_WRITE, &part_out), 0);
+    CHECK_EQ(run(file, {posting(dma(SPK_OP_DMA_IN, target, part_in, part_bytes), 1),
+                        waiting(dma(SPK_OP_DMA_OUT, target, part_out, part_bytes), 1)}),
+             0);
+    CHECK_EQ(std::memcmp(from + part_at, to + part_at, part_bytes), 0);
+    CHECK_EQ(std::count(to, to + part_at, untouched), part_at);
+    CHECK_EQ(std::count(to + part_at + part_bytes, to + bytes, untouched),
+             bytes - part_at - part_bytes);
+    for (const std::uint32_t buffer : {in, out, part_in, part_out})
+        CHECK_EQ(unregister(file, buffer), 0);
+    ::munmap(from, bytes);
+    ::munmap(to, bytes);
 }
 
 ABI_BUFFER_TEST(memfds_are_sealed_and_large_enough)
