@@ -18,11 +18,16 @@
 /* Longer than the bus driver waits for a card behind a bridge. */
 #define FORGOTTEN_AFTER	(90 * HZ)
 
-/* Shuts the gate. Afterwards registers are ours alone. */
+/*
+ * Shuts the gate. Afterwards registers are ours alone, and so is what those
+ * who were inside had found: it concerns the card as it was. They may have
+ * said so in the name of the generation that comes.
+ */
 static void shut_gate(struct spanker_card *card, enum spanker_card_state state)
 {
 	spanker_set_state(card, state);
 	synchronize_srcu(&card->gate);
+	atomic64_set(&card->troubles, 0);
 }
 
 /* The next file this walk has not seen, with a reference. */
