@@ -382,26 +382,6 @@ TEST_F(recovery, a_fatal_error_is_reset_away_and_its_return_is_not_for_ever)
               (std::vector<std::uint32_t>{SPANKER_RUNG_SOFT, SPANKER_RUNG_FLR, SPANKER_RUNG_DEAD}));
 }
 
-// Who found it may be in the middle of saying so when an administrator resets the card.
-TEST_F(recovery, an_error_that_a_reset_took_away_is_not_held_against_the_card)
-{
-    for (int n = 0; n < 40; n++) {
-        inject("fatal reason=3");
-        std::this_thread::sleep_for(std::chrono::microseconds(n % 20 * 100));
-        forgive(card);
-        look_at_events();
-        rungs.clear();
-        generation = cards->info(card)->out_reset_generation;
-        for (int look = 0; look < 5; look++) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-            settle();
-        }
-        look_at_events();
-        ASSERT_FALSE(was_reset()) << n;
-        ASSERT_TRUE(rungs.empty()) << n;
-    }
-}
-
 TEST_F(recovery, a_soft_reset_that_does_not_end_is_followed_by_one_of_the_function)
 {
     auto file = open(card);

@@ -4,7 +4,8 @@
 # take the other entry of the kernel and must see the same layouts.
 include(CheckCXXSourceCompiles)
 
-set(abi_sources abi.cpp abi_epoll.cpp abi_law.cpp abi_objects.cpp abi_process.cpp abi_removal.cpp abi_work.cpp)
+set(abi_sources abi.cpp abi_epoll.cpp abi_law.cpp abi_objects.cpp abi_process.cpp abi_removal.cpp abi_signals.cpp
+    abi_work.cpp)
 
 function(spanker_abi_test name)
     add_executable(${name} ${abi_sources})

@@ -9,6 +9,8 @@
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -345,6 +347,28 @@ void test_interruption()
 
 }  // namespace netlink
 
+namespace netlink {
+
+namespace {
+
+// Cards are the machine's: a network namespace of one's own neither asks for them nor hears of them.
+void test_namespace()
+{
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0)
+        ::_exit(::unshare(CLONE_NEWNET) != 0 ? 2
+                                             : spanker_vm::genl_find(SPANKER_GENL_NAME).id != 0);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say.check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+              "another network namespace does not have the family");
+}
+
+}  // namespace
+
+}  // namespace netlink
+
 int main(int count, char** words)
 {
     using namespace netlink;
@@ -358,6 +382,7 @@ int main(int count, char** words)
     test_interruption();
     test_slow_listener();
     test_flaps(flaps);
+    test_namespace();
     test_unloading();
     spanker_vm::check_machine(say, before);
     return say.finish();

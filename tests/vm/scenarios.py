@@ -53,6 +53,10 @@ WRONG_CARDS = defects("1:magic", "2:abi", "3:uncalibrated", "4:not-ready", "5:no
                       "8:serial-zero", "10:serial-duplicate")
 WRONG_CARDS_REFUSED = {"DEFECTS": "1:identity 2:identity 3:reset 4:reset 5:identity 6:BAR_0 7:BAR_0"}
 
+# With it the log says how the cards were left when the machine is switched off, which "machine" waits for.
+STATES_IN_LOG = "tp_printk"
+SWITCHED_OFF = (r"spanker_state: card=0 old=ready new=gone", r"spanker_state: card=1 old=ready new=gone")
+
 MANY_MAPPINGS = ("DMA-API: exceeded 7 overlapping mappings", r"kernel/dma/debug\.c:\d+ add_dma_entry")
 
 PROGRAMS = {
@@ -67,6 +71,7 @@ PROGRAMS = {
     "visibility-removal": Program("sh /guest/visibility-removal.sh", 300, HOLD + WATCH),
     "bus-errors": Program("sh /guest/bus-errors.sh", 300, HOLD, modules=("aer_inject",)),
     "sleep": Program("sh /guest/sleep.sh", 300, HOLD, modules=("aer_inject",)),
+    "machine": Program("sh /guest/machine.sh", 180, HOLD),
     "hangs": Program("sh /guest/hangs.sh", 180, HOLD),
     "refusals": Program("sh /guest/refusals.sh", 120, HOLD),
     "failures": Program("sh /guest/with-module.sh sh /guest/failures.sh", 300, ("tests/vm_failures",)),
@@ -108,6 +113,8 @@ SCENARIOS = (
     # Other ways to interrupt and to reach memory. Elsewhere a card has 16 queues with a vector each; with one vector they share it.
     Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
     Scenario("one-vector", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
+    # The machine is switched off under work, so nothing comes after that.
+    Scenario("machine", ("machine",), cards=2, cmdline=STATES_IN_LOG, expected=SWITCHED_OFF),
     Scenario("swiotlb", ("abi-bounced",), ("6.12",), cards=2, cmdline="swiotlb=force"),
     Scenario("narrow", ("abi-bounced",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
     # At the end it is asked what all of them left mapped, and whether a transfer went where nothing is.
@@ -126,8 +133,9 @@ SCENARIOS = (
              settings={"STORM_ROUNDS": 10}, long=True),
     # The debug kernel.
     # The checker of DMA counts how often a page is registered at a time, and takes more than eight for a leak.
-    Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm"), ("debug",), cards=2, seconds=2400,
-             settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS),
+    Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm", "machine"), ("debug",), cards=2, seconds=2400,
+             settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS, cmdline=STATES_IN_LOG,
+             expected=SWITCHED_OFF),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
     Scenario("debug-removal", ("removal", "visibility", "visibility-removal", "hangs", "netlink", "bus-errors", "sleep"), ("debug",),
              cards=2, seconds=2400),
