@@ -2,15 +2,14 @@
 //
 // The driver's netlink family as its header promises it (uapi/spanker_netlink.h): single requests and how they are refused,
 // dumps in more than one piece, dumps during which a card went; and (netlink_events.cpp) listeners that were too slow, links
-// that flap, the module unloaded under those who listen and ask. Prints TAP.
+// that flap, the module unloaded under those who listen and ask; and who asks from other namespaces (netlink_namespaces.cpp).
+// Prints TAP.
 //
 //   vm_netlink [FLAPS]        pulls a cable so often (100)
 #include "netlink.hpp"
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
-#include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -347,28 +346,6 @@ void test_interruption()
 
 }  // namespace netlink
 
-namespace netlink {
-
-namespace {
-
-// Cards are the machine's: a network namespace of one's own neither asks for them nor hears of them.
-void test_namespace()
-{
-    std::fflush(stdout);
-    const pid_t child = ::fork();
-    if (child == 0)
-        ::_exit(::unshare(CLONE_NEWNET) != 0 ? 2
-                                             : spanker_vm::genl_find(SPANKER_GENL_NAME).id != 0);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    say.check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-              "another network namespace does not have the family");
-}
-
-}  // namespace
-
-}  // namespace netlink
-
 int main(int count, char** words)
 {
     using namespace netlink;
@@ -379,10 +356,10 @@ int main(int count, char** words)
     const auto before = spanker_vm::look_at_machine();
     test_single_objects();
     test_dumps();
+    test_namespaces();
     test_interruption();
     test_slow_listener();
     test_flaps(flaps);
-    test_namespace();
     test_unloading();
     spanker_vm::check_machine(say, before);
     return say.finish();

@@ -33,6 +33,9 @@ unsigned ports_of(unsigned card);
 std::string state_of_port(unsigned card, unsigned port);
 bool all_links_are_up();
 
+// Port 0 of card 0, by an administrator.
+bool set_disabled(bool disabled);
+
 // ---- what the family says ----
 
 genl_attributes named(std::uint32_t card);
@@ -51,6 +54,7 @@ bool is_undisturbed(const genl_answer& ports);
 
 void test_single_objects();
 void test_dumps();
+void test_namespaces();
 void test_interruption();
 void test_slow_listener();
 void test_flaps(unsigned flaps);

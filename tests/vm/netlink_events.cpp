@@ -99,6 +99,8 @@ struct heard {
     }
 };
 
+}  // namespace
+
 bool set_disabled(bool disabled)
 {
     const int ctl = ::open("/dev/spankerctl", O_RDWR | O_CLOEXEC);
@@ -109,6 +111,8 @@ bool set_disabled(bool disabled)
     ::close(ctl);
     return good;
 }
+
+namespace {
 
 bool agrees_with_sysfs(const std::vector<genl_message>& ports)
 {
