@@ -3,7 +3,9 @@
 // Whoever is held up holds up nobody. Processes sleep wherever one can: for the card, until work ends or memory is clean, and
 // for a page of their own that never comes (userfaultfd), in each verb that touches the caller's memory. Beside them somebody
 // works, looks, resets the card, takes it away, and is done within seconds. Who waited for the card is told what became of it;
-// who waits for his page goes on waiting, and dies when he is killed. Prints TAP.
+// who waits for his page goes on waiting, and dies when he is killed. What signals do to them: blocked_signals.cpp. Prints TAP.
+#include "blocked.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -23,12 +25,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include "machine_state.hpp"
 #include "sim_line.hpp"
 #include "uapi/spanker.h"
+
+namespace blocked {
 
 namespace {
 
@@ -40,25 +42,11 @@ using spanker_vm::write_text;
 constexpr const char* card_node = "/dev/spanker0";
 constexpr const char* attributes = "/sys/class/spanker/spanker0/";
 constexpr const char* driver = "/sys/bus/pci/drivers/spanker/";
-constexpr std::size_t page = 4096;
-constexpr unsigned limit_ms = 5000;
+constexpr std::uint64_t limit_ms = 5000;
 constexpr std::uint64_t no_deadline = ~0ull;
-// How a sleeper ends, beside the errno that ended its sleep.
-constexpr int was_not_ready = 200, came_back = 201, has_no_record = 202;
+constexpr int has_no_record = 202;
 
-std::uint64_t now_ms()
-{
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
-           static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
-}
-
-std::uint64_t limit()
-{
-    const char* factor = std::getenv("SLOWER");  // of a kernel with checkers
-    return limit_ms * std::max(1ul, factor ? std::strtoul(factor, nullptr, 10) : 1);
-}
+std::uint64_t limit() { return limit_ms * slower(); }
 
 template <typename T>
 int ask(int fd, unsigned long request, T& what)
@@ -72,6 +60,22 @@ std::uint64_t address_of(const void* at) { return reinterpret_cast<std::uintptr_
 // ---- an open card ----
 
 int open_card() { return ::open(card_node, O_RDWR | O_CLOEXEC); }
+
+}  // namespace
+
+std::uint64_t now_ms()
+{
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+           static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+std::uint64_t slower()
+{
+    const char* factor = std::getenv("SLOWER");  // of a kernel with checkers
+    return std::max(1ul, factor ? std::strtoul(factor, nullptr, 10) : 1);
+}
 
 int open_queue()
 {
@@ -100,6 +104,8 @@ int submit(int fd, const spanker_work_item* items)
     return ask(fd, SPANKER_IOC_WORK_SUBMIT, batch);
 }
 
+namespace {
+
 int wait(int fd, std::uint64_t seq, spanker_record* record, std::uint32_t* count)
 {
     spanker_work_wait what{};
@@ -125,6 +131,8 @@ int open_with_work()
     return fd;
 }
 
+}  // namespace
+
 int open_with_record()
 {
     const int fd = open_queue();
@@ -137,19 +145,22 @@ int open_with_record()
 
 // ---- who sleeps: each says that it is about to, and how it woke ----
 
-// Where a sleeper says so: the descriptor by which its page would be served, -1 without one.
-class announcement {
-public:
-    explicit announcement(int pipe) : pipe_(pipe) {}
-    void say(int userfaults = -1) const
-    {
-        if (::write(pipe_, &userfaults, sizeof(userfaults)) != sizeof(userfaults))
-            ::_exit(was_not_ready);
-    }
+void announcement::say(int userfaults) const
+{
+    if (::write(pipe_, &userfaults, sizeof(userfaults)) != sizeof(userfaults))
+        ::_exit(was_not_ready);
+}
 
-private:
-    int pipe_;
-};
+half_there::half_there()
+{
+    uffdio_api api = {UFFD_API, 0, 0};
+    uffdio_register missing = {{address_of(second), page}, UFFDIO_REGISTER_MODE_MISSING, 0};
+    if (::ioctl(userfaults, UFFDIO_API, &api) != 0 ||
+        ::ioctl(userfaults, UFFDIO_REGISTER, &missing) != 0)
+        ::_exit(was_not_ready);
+}
+
+namespace {
 
 [[noreturn]] void tell_record(int err, std::uint32_t count, const spanker_record& record)
 {
@@ -195,23 +206,6 @@ void sleep_for_memory(const announcement& about)
             ::_exit(-err);
     }
 }
-
-// Two pages, the second of which never comes.
-struct half_there {
-    int userfaults = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
-    char* first = static_cast<char*>(
-        ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    char* second = first + page;
-
-    half_there()
-    {
-        uffdio_api api = {UFFD_API, 0, 0};
-        uffdio_register missing = {{address_of(second), page}, UFFDIO_REGISTER_MODE_MISSING, 0};
-        if (::ioctl(userfaults, UFFDIO_API, &api) != 0 ||
-            ::ioctl(userfaults, UFFDIO_REGISTER, &missing) != 0)
-            ::_exit(was_not_ready);
-    }
-};
 
 void sleep_in_submit(const announcement& about)
 {
@@ -275,12 +269,6 @@ void sleep_in_info(const announcement& about)
     ask(fd, SPANKER_IOC_GET_INFO, *across);
 }
 
-struct kind {
-    const char* where;
-    bool for_card;  // it is woken by what becomes of the card; else its page never comes
-    void (*body)(const announcement&);
-};
-
 constexpr kind kinds[] = {
     {"WORK_WAIT for a batch", true, sleep_for_batch},
     {"WORK_WAIT for any record", true, sleep_for_any},
@@ -293,11 +281,7 @@ constexpr kind kinds[] = {
     {"GET_INFO's struct", false, sleep_in_info},
 };
 
-struct sleeper {
-    const kind* what;
-    pid_t pid;
-    bool asleep;
-};
+}  // namespace
 
 bool sleeps(pid_t pid)
 {
@@ -305,6 +289,8 @@ bool sleeps(pid_t pid)
     const auto at = all.rfind(") ");
     return at != std::string::npos && (all[at + 2] == 'S' || all[at + 2] == 'D');
 }
+
+namespace {
 
 // The kernel waits for the sleeper's page, and says which.
 bool waits_for_page(pid_t pid, int number)
@@ -319,6 +305,17 @@ bool waits_for_page(pid_t pid, int number)
     ::close(faults);
     ::close(process);
     return good;
+}
+
+}  // namespace
+
+std::vector<const kind*> card_kinds()
+{
+    std::vector<const kind*> out;
+    for (const auto& one : kinds)
+        if (one.for_card)
+            out.push_back(&one);
+    return out;
 }
 
 sleeper start(const kind& what)
@@ -343,6 +340,8 @@ sleeper start(const kind& what)
         std::printf("# %s: it does not sleep\n", what.where);
     return out;
 }
+
+namespace {
 
 // Ended within the limit: its exit status; else -1.
 int end_of(pid_t pid)
@@ -425,7 +424,11 @@ void find_card()
     model = std::to_string((std::strtoull(serial.c_str(), nullptr, 16) & 0xffff) - 1);
 }
 
+}  // namespace
+
 bool tell_model(const std::string& what) { return !ask_sim("card " + model + " " + what).empty(); }
+
+namespace {
 
 bool reset_card(std::uint32_t mode)
 {
@@ -534,8 +537,11 @@ void disturb(spanker_vm::checks& say, const disturbance& what, bool with_pages)
 
 }  // namespace
 
+}  // namespace blocked
+
 int main()
 {
+    using namespace blocked;
     spanker_vm::checks say;
     find_card();
     const int userfaults = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
@@ -545,6 +551,7 @@ int main()
     const auto before = spanker_vm::look_at_machine();
     for (const auto& one : table)
         disturb(say, one, userfaults >= 0);
+    test_signals(say, userfaults >= 0);
     spanker_vm::check_machine(say, before);
     return say.finish();
 }
