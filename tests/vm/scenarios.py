@@ -80,8 +80,10 @@ PROGRAMS = {
     "steady": Program("sh /guest/with-module.sh vm_steady", 180, ("tests/vm_steady",)),
     "blocked": Program("sh /guest/with-module.sh vm_blocked", 180, ("tests/vm_blocked",)),
     "netlink": Program("sh /guest/with-module.sh vm_netlink", 180, ("tests/vm_netlink",)),
+    "late": Program("sh /guest/with-module.sh vm_late", 60, ("tests/vm_late",)),
     "wedge": Program("sh /guest/with-module.sh vm_wedge", 120, ("tests/vm_wedge",)),
     "queues": Program("sh /guest/queues.sh", 120, HOLD),
+    "late": Program("sh /guest/with-module.sh vm_late", 60, ("tests/vm_late",)),
     "fuzz": Program("sh /guest/with-module.sh sh /guest/fuzz.sh", 240, ("tests/vm_fuzz",)),
     "storm": Program("sh /guest/with-module.sh sh /guest/storm.sh", 300, ("tests/vm_storm",)),
     "abi": Program("sh /guest/with-module.sh vm_abi", 180, ("tests/vm_abi",)),
@@ -114,7 +116,7 @@ SCENARIOS = (
     Scenario("msi", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msi")),
     Scenario("one-vector", ("abi",), ("6.12",), cards=2, sim=("--interrupts", "msix1")),
     # The machine is switched off under work, so nothing comes after that.
-    Scenario("machine", ("machine",), cards=2, cmdline=STATES_IN_LOG, expected=SWITCHED_OFF),
+    Scenario("machine", ("late", "machine"), cards=2, cmdline=STATES_IN_LOG, expected=SWITCHED_OFF),
     Scenario("swiotlb", ("abi-bounced",), ("6.12",), cards=2, cmdline="swiotlb=force"),
     Scenario("narrow", ("abi-bounced",), ("6.12",), cards=2, sim=("--dma-bits", "32"), memory_mib=5120),
     # At the end it is asked what all of them left mapped, and whether a transfer went where nothing is.
@@ -133,7 +135,7 @@ SCENARIOS = (
              settings={"STORM_ROUNDS": 10}, long=True),
     # The debug kernel.
     # The checker of DMA counts how often a page is registered at a time, and takes more than eight for a leak.
-    Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm", "machine"), ("debug",), cards=2, seconds=2400,
+    Scenario("debug-malice", ("blocked", "fuzz", "crossing", "storm", "late", "machine"), ("debug",), cards=2, seconds=2400,
              settings={"FUZZ_SECONDS": 60, "STORM_ROUNDS": 1}, allowed=MANY_MAPPINGS, cmdline=STATES_IN_LOG,
              expected=SWITCHED_OFF),
     Scenario("debug-module", ("boot", "kunit", "module", "abi", "abi-32", "contract"), ("debug",), cards=4, seconds=3600),
