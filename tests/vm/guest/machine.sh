@@ -57,8 +57,20 @@ done
 
 # ---- off ----
 
+# What the kernel says when it takes a card's right to reach memory.
+shows_bus_masters() {
+    dmesg -n 8 && echo 'func __pci_set_master +p' >/proc/dynamic_debug/control &&
+        grep -q '__pci_set_master =p' /proc/dynamic_debug/control
+}
+is_bus_master() { # ADDRESS: bit 2 of the command, at byte 4 of the configuration space
+    [ $(($(od -An -tu1 -j4 -N1 "/sys/bus/pci/devices/$1/config") & 4)) != 0 ]
+}
 check_here "a file is held in the middle of work" hold /dev/spanker1
 check "another works" refuses has_ended $worker
+for number in 0 1; do
+    check "card $number may reach memory" is_bus_master "$(address_of $number)"
+done
 echo 1 >/sys/kernel/tracing/events/spanker/spanker_state/enable
 check "who waits for the log sees what becomes of cards" grep -q tp_printk /proc/cmdline
+check "and when they may reach no memory any more" shows_bus_masters
 finish
