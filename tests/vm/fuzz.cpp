@@ -81,7 +81,7 @@ namespace {
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr int join_seconds = 60;
 constexpr unsigned bell_us = 15'000;
-constexpr std::uint64_t enough_acts = 5000;
+constexpr unsigned times_most = 4;
 constexpr const char* deadline_parameter = "/sys/module/spanker/parameters/default_deadline_ms";
 
 void* live(void* argument)
@@ -261,7 +261,7 @@ void collect(tally& count, const child& one, bool killed)
 
 void storm(process& pattern, std::uint64_t end_ns)
 {
-    chance draw(pattern.seed);
+    chance draw(pattern.seed + pattern.number);
     std::array<child, processes> all;
     for (auto& one : all)
         one = start(pattern, draw, end_ns);
@@ -305,17 +305,22 @@ void mend_ports()
 // Each verb was done and refused: the grammar leads somewhere.
 bool all_verbs_both_ways(const tally& count)
 {
-    bool all = true;
+    bool all = count.good_records && count.ended;
+    for (unsigned verb = 0; verb < verb_count; verb++)
+        all = all && count.done[verb] && count.refused[verb];
+    return all;
+}
+
+void print(const tally& count)
+{
     for (unsigned verb = 0; verb < verb_count; verb++) {
-        const auto done = count.done[verb].load(), refused = count.refused[verb].load();
         std::printf("# %-18s done %8llu, refused %8llu:", verb_name(verb),
-                    static_cast<unsigned long long>(done),
-                    static_cast<unsigned long long>(refused));
+                    static_cast<unsigned long long>(count.done[verb]),
+                    static_cast<unsigned long long>(count.refused[verb]));
         for (int err = 1; err < 256; err++)
             if (const auto times = count.why[verb][static_cast<std::size_t>(err)].load())
                 std::printf(" %s %u", strerrorname_np(err), times);
         std::printf("\n");
-        all = all && done && refused;
     }
     std::printf("# items taken:");
     for (const auto& taken : count.items)
@@ -325,7 +330,6 @@ bool all_verbs_both_ways(const tally& count)
                 static_cast<unsigned long long>(count.records),
                 static_cast<unsigned long long>(count.good_records),
                 static_cast<unsigned long long>(count.ended));
-    return all && count.good_records && count.ended;
 }
 
 int run(std::uint64_t seed, unsigned seconds, unsigned life_ms)
@@ -345,18 +349,16 @@ int run(std::uint64_t seed, unsigned seconds, unsigned life_ms)
     first.count = static_cast<tally*>(
         ::mmap(nullptr, sizeof(tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     open_everything(first);
-    storm(first, now_ns() + seconds * second);
+    // What is rare takes longer on a machine that is slow or has much else to do.
+    for (unsigned times = 0; times < times_most && !all_verbs_both_ways(*first.count); times++)
+        storm(first, now_ns() + seconds * second);
     close_everything(first);
     mend_ports();
     spanker_vm::write_text(deadline_parameter, "30000");
 
     say.check(first.count->wrong == 0, "every act answered what it may and wrote what it may");
-    const char* both_ways = "every verb was done, and was refused";
-    const bool all = all_verbs_both_ways(*first.count);
-    if (!all && first.count->acts < enough_acts)
-        say.skip(both_ways, "the machine is too slow for enough acts in this time");
-    else
-        say.check(all, both_ways);
+    print(*first.count);
+    say.check(all_verbs_both_ways(*first.count), "every verb was done, and was refused");
     spanker_vm::check_machine(say, before);
     return say.finish();
 }
