@@ -39,7 +39,6 @@ constexpr std::uint64_t jiffies_ns =
     2 * 10 * ms;                           // of the slowest clock, from one to the next but one
 constexpr std::uint64_t step_ns = 2 * ms;  // in which the machine's own lateness is measured
 constexpr unsigned rounds = 6;
-constexpr std::uint16_t a_signal = 200;
 const std::string attributes = "/sys/class/spanker/spanker0/";
 
 std::uint64_t now_ns()
@@ -82,22 +81,22 @@ spanker_work_item nop()
     return out;
 }
 
-// Not in the lane of NOPs, which would wait behind it.
-int submit_what_waits(int fd, std::uint32_t tensor)
+// Not in the lane of NOPs, which would wait behind it. A signal that was posted stays so.
+int submit_what_waits(int fd, std::uint32_t tensor, std::uint16_t signal)
 {
     auto item = nop();
     item.opcode = SPK_OP_FILL;
     item.dst.handle = tensor;
     item.fill.bytes = 4;
-    item.wait_signal = a_signal;
+    item.wait_signal = signal;
     item.wait_value = 1;
     return submit(fd, item);
 }
 
-int post(int fd)
+int post(int fd, std::uint16_t signal)
 {
     auto item = nop();
-    item.post_signal = a_signal;
+    item.post_signal = signal;
     return submit(fd, item);
 }
 
@@ -186,17 +185,18 @@ struct outcome {
     std::uint64_t late_ns, machine_ns;
 };
 
-outcome lose_one(int fd, std::uint32_t tensor, const way& how, unsigned phase_ms)
+outcome lose_one(int fd, std::uint32_t tensor, const way& how, unsigned round)
 {
     const std::string card = "card " + model();
+    const auto signal = static_cast<std::uint16_t>(round);
     outcome out{};
-    bool good = submit_what_waits(fd, tensor) == 0;
+    bool good = submit_what_waits(fd, tensor, signal) == 0;
     const pid_t child = start_waiter(fd, how);
     good = eventually([&] { return sleeps(child); }) && good;
-    ::usleep(phase_ms * 1000);  // to somewhere between two looks
+    ::usleep(round * 97 % 250 * 1000);  // to somewhere between two looks
     good = !ask_sim(card + " irq_drop count=0").empty() && good;
     const std::uint64_t posted_ns = now_ns();
-    good = post(fd) == 0 && good;
+    good = post(fd, signal) == 0 && good;
     out.machine_ns = watch_machine();
     if (*woke_ns == 0)
         ::kill(child, SIGKILL);
@@ -247,7 +247,7 @@ int main()
     for (unsigned n = 0; n < rounds; n++) {
         const way& how = ways[n % std::size(ways)];
         const std::uint64_t before = missed();
-        const outcome one = lose_one(fd, tensor.out_handle, how, n * 97 % 250);
+        const outcome one = lose_one(fd, tensor.out_handle, how, n);
         all_woke = settle(fd) && one.good && all_woke;
         const std::uint64_t count = missed() - before;
         print(how, one, count);
@@ -260,8 +260,8 @@ int main()
     say.check(all_in_time, "late by a look of the driver's, no more");
     say.check(all_counted, "each that was missed is counted, once");
     const std::uint64_t before = missed();
-    say.check(submit_what_waits(fd, tensor.out_handle) == 0 && post(fd) == 0 && by_wait(fd) &&
-                  by_wait(fd),
+    say.check(submit_what_waits(fd, tensor.out_handle, rounds) == 0 && post(fd, rounds) == 0 &&
+                  by_wait(fd) && by_wait(fd),
               "when interrupts come again, work ends");
     ::usleep(static_cast<unsigned>(3 * look_ns / 1000));
     say.check(missed() == before, "and none is missed");
