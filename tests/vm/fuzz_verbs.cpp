@@ -241,7 +241,7 @@ void fill_admin(thread& t, slot&, std::uint8_t* m)
 void fill_reset(thread& t, slot&, std::uint8_t* m)
 {
     auto& ask = as<spanker_card_reset>(m);
-    ask.card = t.draw.percent(3) ? t.draw.below(2) : t.draw.of<std::uint32_t>({2, 99, ~0u});
+    ask.card = t.draw.percent(12) ? t.draw.below(2) : t.draw.of<std::uint32_t>({2, 99, ~0u});
     ask.mode = t.draw.of<std::uint32_t>({0, 0, 1, 2, ~0u});
 }
 
