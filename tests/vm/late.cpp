@@ -3,7 +3,8 @@
 // Work whose interrupt is lost ends late, by a look of the driver's at most: it looks four times a second (docs/driver.md).
 // Somebody sleeps in each way in which one can wait for a record; then what his work waits for is posted, and no interrupt
 // comes. When he woke is measured on the clock of the machine, from which is taken by how much the machine itself is late
-// just then, and each miss is counted once. Prints TAP.
+// just then, and each miss is counted once. On a machine that others use too each way must show it once of three times.
+// Prints TAP.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
